@@ -1,0 +1,1 @@
+"""The three phases: benchmark and profile, match and fix, generate and validate."""

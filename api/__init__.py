@@ -1,0 +1,1 @@
+"""The doors: command line, REST API, GitHub bot and dashboard."""

@@ -1,0 +1,1 @@
+"""Every prompt text of the product, as strict Jinja2 templates."""
