@@ -1,4 +1,4 @@
-"""Faults. An outcome of a kernel (it failed, it is wrong, it is slow) is a value of `sandbox.verdict`, never one of these."""
+"""Faults. An outcome of a kernel (it failed, is wrong, is slow) is a value of `sandbox.verdict`, never one of these."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class InputError(WavesmithError):
 
     exit_code = 2
 
-    def __init__(self, message: str, *, file: str | Path | None = None, line: int | None = None, remedy: str = "") -> None:
+    def __init__(
+        self, message: str, *, file: str | Path | None = None, line: int | None = None, remedy: str = ""
+    ) -> None:
         self.message = message
         self.file = str(file) if file is not None else None
         self.line = line
@@ -35,5 +37,5 @@ class SandboxError(WavesmithError):
     """The sandbox itself did not work: no statement about the kernel can be made."""
 
 
-class ToolMissing(WavesmithError):
+class ToolMissing(WavesmithError):  # noqa: N818 - reads as the statement it makes
     """A compiler, profiler or library this step needs is not on the machine. The message says how to get it."""

@@ -84,7 +84,9 @@ def load_kernel(path: Path, companions: Mapping[str, str] | None = None) -> Kern
     if not path.is_file():
         raise InputError("there is no such file.", file=path, remedy="Check the path.")
     if path.stat().st_size > MAX_SOURCE_BYTES:
-        raise InputError(f"the file is larger than {MAX_SOURCE_BYTES // 2**20} MiB.", file=path, remedy="Give the kernel's own file.")
+        raise InputError(
+            f"the file is larger than {MAX_SOURCE_BYTES // 2**20} MiB.", file=path, remedy="Give the kernel's own file."
+        )
     return parse_kernel(path.read_bytes(), path.name, companions)
 
 
@@ -97,7 +99,9 @@ def parse_kernel(data: bytes, filename: str, companions: Mapping[str, str] | Non
         line = data[: e.start].count(b"\n") + 1
         raise InputError("the file is not UTF-8 text.", file=filename, line=line, remedy="Save it as UTF-8.") from None
     if "\0" in source:
-        raise InputError("the file holds NUL bytes, so it is not source text.", file=filename, remedy="Give the source file.")
+        raise InputError(
+            "the file holds NUL bytes, so it is not source text.", file=filename, remedy="Give the source file."
+        )
     if language is Language.TRITON:
         _check_python(source, filename)
     return Kernel(source, filename, language, MappingProxyType(dict(companions or {})))
@@ -109,4 +113,6 @@ def _check_python(source: str, filename: str) -> None:
     except (SyntaxError, ValueError, RecursionError) as e:
         line = getattr(e, "lineno", None)
         reason = getattr(e, "msg", None) or str(e) or type(e).__name__
-        raise InputError(f"Python cannot parse it: {reason}.", file=filename, line=line, remedy="Correct the syntax.") from None
+        raise InputError(
+            f"Python cannot parse it: {reason}.", file=filename, line=line, remedy="Correct the syntax."
+        ) from None

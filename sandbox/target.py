@@ -1,4 +1,4 @@
-"""Hardware targets as data: `targets/<arch>.yaml` holds the facts of one compiler architecture and the boards that carry it."""
+"""Hardware targets as data: `targets/<arch>.yaml` holds the facts of one compiler architecture and its boards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Board(_Data):
     max_clock_ghz: PositiveFloat
     l2_bytes_per_xcd: PositiveInt
     last_level_cache_bytes: PositiveInt
-    """The largest cache before HBM: Infinity Cache (MALL) where there is one, else L2. Flush more than this between timings."""
+    """The largest cache before HBM: Infinity Cache (MALL) where there is one, else L2. A flush must exceed it."""
     hbm_gb: PositiveFloat
     hbm_gb_per_s: PositiveFloat
     peak_tflop_per_s: dict[Dtype, PositiveFloat]
@@ -95,8 +95,8 @@ class Target(_Data):
     def occupancy(self, vgpr_count: int, lds_bytes: int, waves_per_workgroup: int) -> tuple[int, str]:
         """Waves that fit on one SIMD, and what limits them: `waves`, `vgpr`, `lds` or `workgroups`.
 
-        `vgpr_count` is per lane, AccVGPRs included where the file is unified; `lds_bytes` per workgroup. A kernel that does
-        not fit at all has occupancy 0. Formula: floor(file / granule-rounded registers), as in the AMD CDNA3 ISA guide.
+        `vgpr_count` is per lane, AccVGPRs included where the file is unified; `lds_bytes` per workgroup. A kernel that
+        does not fit at all has occupancy 0. Formula: floor(file / granule-rounded registers), as in the AMD CDNA3 ISA guide.
         """
         limits = {"waves": self.max_waves_per_simd}
         if vgpr_count > 0:
@@ -129,7 +129,11 @@ def _load(arch: str) -> Target:
 @cache
 def known_archs() -> tuple[str, ...]:
     """Every architecture with a file in `sandbox/targets`, AMD first."""
-    names = [p.name.removesuffix(".yaml") for p in (resources.files("sandbox") / "targets").iterdir() if p.name.endswith(".yaml")]
+    names = [
+        p.name.removesuffix(".yaml")
+        for p in (resources.files("sandbox") / "targets").iterdir()
+        if p.name.endswith(".yaml")
+    ]
     return tuple(sorted(names, key=lambda n: (not n.startswith("gfx"), n)))
 
 
@@ -148,5 +152,6 @@ def load_target(name: str) -> Target:
             return target.on(bare)
     boards = [b for a in known_archs() for b in _load(a).boards]
     raise InputError(
-        f"{name!r} is not a known target.", remedy=f"Choose an architecture ({', '.join(known_archs())}) or a board ({', '.join(boards)})."
+        f"{name!r} is not a known target.",
+        remedy=f"Choose an architecture ({', '.join(known_archs())}) or a board ({', '.join(boards)}).",
     )
