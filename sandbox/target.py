@@ -96,7 +96,7 @@ class Target(_Data):
         """Waves that fit on one SIMD, and what limits them: `waves`, `vgpr`, `lds` or `workgroups`.
 
         `vgpr_count` is per lane, AccVGPRs included where the file is unified; `lds_bytes` per workgroup. A kernel that
-        does not fit at all has occupancy 0. Formula: floor(file / granule-rounded registers), as in the AMD CDNA3 ISA guide.
+        does not fit at all has occupancy 0. Formula: floor(file / granule-rounded registers), AMD CDNA3 ISA guide.
         """
         limits = {"waves": self.max_waves_per_simd}
         if vgpr_count > 0:
