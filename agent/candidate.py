@@ -1,0 +1,175 @@
+"""Candidates: what is proposed, what was tried and how it was judged, and the chain of steps that was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sandbox.kernel import Kernel
+from sandbox.verdict import (
+    Accepted,
+    CompileFailed,
+    Correctness,
+    Crashed,
+    Inconclusive,
+    Incorrect,
+    NoGain,
+    Speed,
+    TimedOut,
+    Verdict,
+)
+from skills.facts import Facts
+from skills.skill import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one launch does not build for the target or cannot be launched there."""
+
+    kernel: str
+    message: str
+    line: int | None = None
+    source_line: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        place = f"{self.kernel}, line {self.line}" if self.line is not None else self.kernel
+        return f"{place}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What is known about one kernel file on the target: whether it builds, and the facts skills are matched on."""
+
+    kernel: Kernel
+    facts: Facts
+    failures: tuple[Failure, ...] = ()
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Jit kernel to metric name to value; units are in the names or in `sandbox.profiler`."""
+    bottlenecks: tuple[str, ...] = ()
+
+    @property
+    def builds(self) -> bool:
+        return not self.failures
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One edited kernel that somebody suggests, with the reason and what it promises."""
+
+    id: str
+    """Names the edit: skill, jit kernel and variant, for example `fit-lds@mm_kernel:num_stages=2`."""
+    origin: str
+    """The skill's id, or the model's name."""
+    title: str
+    why: str
+    kernel: Kernel
+    repair: bool = False
+    """Whether it is meant to make the file build, rather than to make it faster."""
+    needs_timing: bool = False
+    """Nothing short of a timing on the target can show its effect."""
+    invisible: bool = False
+    """The interpreter ignores what was edited, so it says nothing about it."""
+    expects: tuple[str, ...] = ()
+    """`metric direction` pairs that must move."""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A proposer's reason for not proposing something."""
+
+    origin: str
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """Everything a proposer has to say about one kernel."""
+
+    proposals: Sequence[Proposal]
+    refusals: Sequence[Refusal] = ()
+    unmatched: Sequence[Unmatched] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict with the validator's own statements."""
+
+    verdict: Verdict
+    statements: tuple[str, ...] = ()
+    metrics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Metric name to (baseline, candidate), as far as both are known."""
+
+
+class Fate(StrEnum):
+    """What the search did with an attempt."""
+
+    KEPT = "kept"
+    DROPPED = "dropped"
+    STEP = "step"
+    """Kept on the way: the file still does not build, but it fails later than before."""
+    UNSHOWN = "unshown"
+    """Neither shown good nor shown bad; offered separately."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One proposal that was tried, and the reason of its fate."""
+
+    proposal: Proposal
+    parent: Kernel
+    fate: Fate
+    reason: str
+    seconds: float
+    judgement: Judgement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chain of kept attempts from the user's file to `kernel`."""
+
+    kernel: Kernel
+    steps: tuple[Attempt, ...] = ()
+
+    def extend(self, attempt: Attempt) -> Candidate:
+        return Candidate(attempt.proposal.kernel, (*self.steps, attempt))
+
+
+def correctness_of(verdict: Verdict | None) -> Correctness:
+    """The correctness level a verdict carries."""
+    match verdict:
+        case Accepted(correctness=level) | NoGain(correctness=level):
+            return level
+        case _:
+            return Correctness.NONE
+
+
+def speed_of(verdict: Verdict | None) -> Speed:
+    """The speed level a verdict carries."""
+    return verdict.speed if isinstance(verdict, Accepted) else Speed.NONE
+
+
+def describe(verdict: Verdict) -> str:
+    """One sentence on a verdict, claiming no more than its levels allow."""
+    match verdict:
+        case Accepted(built_now=True):
+            return "builds now and computes the right result"
+        case Accepted(gain=gain):
+            return gain.statement if gain else "accepted"
+        case NoGain(reason=reason) | Inconclusive(reason=reason):
+            return reason
+        case CompileFailed(message=message):
+            return f"does not build: {_first_line(message)}"
+        case Crashed(message=message):
+            return f"crashed: {_first_line(message)}"
+        case TimedOut(budget_s=budget_s, phase=phase):
+            return f"did not end within {budget_s:g} s ({phase})"
+        case Incorrect(check=check, message=message):
+            return f"rejected by the check {check}: {_first_line(message)}"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0]
