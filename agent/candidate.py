@@ -125,6 +125,8 @@ class Attempt:
     reason: str
     seconds: float
     judgement: Judgement | None = None
+    against: Kernel | None = None
+    """What the judgement compared it with: the candidate so far, or the user's file while that does not build."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Phase 3, Generate & Validate: compose proposals step by step and keep only what the validator confirms.
 
-One seam: a `Proposer` says what could be changed (skills today, models the same way), a `Bench` says what a change is worth.
-The walk is greedy and deterministic: while the file does not build, a step is kept when it builds and is right, or when the
-build fails later than before; once it builds, a step is kept when the validator accepts it against the candidate so far.
-At the end the whole chain is judged against the user's file, and steps are taken back until that judgement holds.
+One seam: a `Proposer` says what could be changed (skills today, models the same way), a `Bench` says what it is worth.
+The walk is greedy and deterministic: while the file does not build, a step is kept when it builds and is right, or when
+the build fails later than before; once it builds, a step is kept when the validator accepts it against the candidate so
+far. At the end the whole chain is judged against the user's file, and steps are taken back until that judgement holds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Protocol
+from typing import Any, Protocol
 
 from agent.candidate import (
     Attempt,
@@ -95,15 +95,10 @@ class Search:
         best, final = self._confirm(best)
         if best.kernel.digest != measured.kernel.digest:
             measured = self.bench.measure(best.kernel) if best.steps else self.start
-        return Found(
-            best,
-            measured,
-            final,
-            tuple(self.attempts),
-            tuple(self.refusals),
-            tuple(self.unmatched.values()),
-            self._stopped,
-        )
+        tried = {a.proposal.origin for a in self.attempts}
+        unmatched = tuple(u for u in self.unmatched.values() if u.origin not in tried)
+        refusals = tuple(self.refusals)
+        return Found(best, measured, final, tuple(self.attempts), refusals, unmatched, self._stopped)
 
     def _spent(self) -> bool:
         if self._evaluations >= self.budget.evaluations:
@@ -117,9 +112,8 @@ class Search:
         offers = self.proposer.propose(measured, self.attempts)
         self.refusals.update(dict.fromkeys(offers.refusals))
         tried = {a.proposal.id for a in self.attempts}
-        self.unmatched = {
-            u.origin: u for u in offers.unmatched if u.origin not in {a.proposal.origin for a in self.attempts}
-        }
+        for unmatched in offers.unmatched:
+            self.unmatched.setdefault(unmatched.origin, unmatched)
         return [p for p in offers.proposals if p.id not in tried and p.kernel.digest not in self._seen]
 
     def _repair(self, measured: Measurement) -> tuple[Attempt, Measurement] | None:
@@ -132,15 +126,15 @@ class Search:
             after = self.bench.measure(proposal.kernel)
             if after.builds:
                 judgement = self.bench.judge(self.start, proposal)
-                attempt = self._close(proposal, measured.kernel, began, judgement)
+                attempt = self._close(proposal, measured, self.start, began, judgement)
                 if attempt.fate is Fate.KEPT:
                     return attempt, after
             elif further is None and _moved_on(measured.failures, after.failures):
                 reason = f"the failure moved on; next: {after.failures[0].sentence}"
-                further = (self._note(proposal, measured.kernel, began, Fate.STEP, reason), after)
+                further = (self._note(proposal, measured, began, Fate.STEP, reason), after)
             else:
                 reason = f"still does not build: {after.failures[0].sentence}"
-                self._note(proposal, measured.kernel, began, Fate.DROPPED, reason)
+                self._note(proposal, measured, began, Fate.DROPPED, reason)
         return further
 
     def _tune(self, measured: Measurement) -> tuple[Attempt, Measurement] | None:
@@ -153,12 +147,12 @@ class Search:
         return None
 
     def _try_all(self, measured: Measurement, group: Iterator[Proposal]) -> Iterator[Attempt]:
-        """Variants of one edit, best first. Without a timing they cannot be ranked, so the first accepted one is taken."""
+        """Variants of one edit, best first. Without a timing they have no rank, so the first accepted one is taken."""
         for proposal in group:
             if self._spent():
                 return
             began = self._open(proposal)
-            attempt = self._close(proposal, measured.kernel, began, self.bench.judge(measured, proposal))
+            attempt = self._close(proposal, measured, measured, began, self.bench.judge(measured, proposal))
             yield attempt
             if attempt.fate is Fate.KEPT and _interval_low(attempt) is None:
                 return
@@ -169,20 +163,17 @@ class Search:
         self.progress.step(f"trying {proposal.id}", proposal=proposal.id, title=proposal.title)
         return self.clock()
 
-    def _close(self, proposal: Proposal, parent: Kernel, began: float, judgement: Judgement) -> Attempt:
+    def _close(
+        self, proposal: Proposal, parent: Measurement, against: Measurement, began: float, judgement: Judgement
+    ) -> Attempt:
+        reason = describe(judgement.verdict)
         fate = _fate(proposal, judgement)
-        return self._note(proposal, parent, began, fate, describe(judgement.verdict), judgement)
+        return self._note(proposal, parent, began, fate, reason, judgement=judgement, against=against.kernel)
 
     def _note(
-        self,
-        proposal: Proposal,
-        parent: Kernel,
-        began: float,
-        fate: Fate,
-        reason: str,
-        judgement: Judgement | None = None,
+        self, proposal: Proposal, parent: Measurement, began: float, fate: Fate, reason: str, **judged: Any
     ) -> Attempt:
-        attempt = Attempt(proposal, parent, fate, reason, self.clock() - began, judgement)
+        attempt = Attempt(proposal, parent.kernel, fate, reason, self.clock() - began, **judged)
         self.attempts.append(attempt)
         self.progress.attempt(f"{fate}: {proposal.id}: {reason}", proposal=proposal.id, fate=fate, reason=reason)
         return attempt
@@ -191,11 +182,8 @@ class Search:
         """Judge the chain as a whole against the user's file; take back steps until it holds."""
         while best.steps:
             last = best.steps[-1]
-            if len(best.steps) == 1 or not self.start.builds:
-                judgement = last.judgement
-                if judgement is not None and len(best.steps) > 1:
-                    judgement = self.bench.judge(self.start, last.proposal)
-            else:
+            judgement = last.judgement
+            if judgement is not None and last.against is not None and last.against.digest != self.start.kernel.digest:
                 self.progress.step("judging the whole patch against the original")
                 judgement = self.bench.judge(self.start, last.proposal)
             if judgement is not None and isinstance(judgement.verdict, Accepted):
