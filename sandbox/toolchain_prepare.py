@@ -25,6 +25,7 @@ from sandbox.errors import ToolMissing
 from sandbox.toolchain import MANIFEST, Origin, Progress, file_digest, find_clang
 
 _COMPILER_RELEASE = 22
+_COMPILER_LIBRARIES = ("libclang-cpp{}", "libclang-common-{}-dev", "libllvm{}", "llvm-{}-linker-tools", "libz3-4")
 _HEADER_PACKAGES = (
     "libamdhip64-dev", "hipify-perl", "librocprim-dev", "libhipcub-dev", "librocthrust-dev", "librocrand-dev",
     "libhiprand-dev", "libhipblas-dev", "libhipblas-common-dev", "librocblas-dev", "libhipfft-dev", "libhipsparse-dev",
@@ -78,7 +79,7 @@ def _user_name() -> str:
 
 
 def prepare(prefix: Path, progress: Progress) -> None:
-    """Fill `prefix`; one process at a time. Raises `ToolMissing` when the machine's package manager cannot provide it."""
+    """Fill `prefix`; one process at a time. Raises `ToolMissing` when this machine's packages cannot provide it."""
     if not shutil.which("apt-get") or not shutil.which("dpkg"):
         raise ToolMissing(
             "This machine has neither ROCm nor apt. Install ROCm (its compiler and headers are enough), "
@@ -114,9 +115,17 @@ def _get_compiler(staged: Path, scratch: Path, progress: Progress) -> list[str]:
     progress(f"fetching clang {_COMPILER_RELEASE} (about 110 MB)")
     apt = _Apt(scratch / "apt-system", _system_sources())
     apt.run("apt-get", "update")
+    archives = apt.state / "cache" / "archives"
     wanted = [f"{name}-{_COMPILER_RELEASE}" for name in ("clang", "lld", "llvm", "clang-tools")]
-    apt.run("apt-get", "install", "-y", "--no-install-recommends", "--download-only", *wanted)
-    return _unpack(sorted((apt.state / "cache" / "archives").glob("*.deb")), staged / "compiler")
+    try:
+        apt.run("apt-get", "install", "-y", "--no-install-recommends", "--download-only", *wanted)
+    except ToolMissing:  # a machine with broken package states: take the compiler's own packages as they are
+        own = [name.format(_COMPILER_RELEASE) for name in _COMPILER_LIBRARIES]
+        apt.run("apt-get", "download", *wanted, *own, cwd=archives)
+    packages = _unpack(sorted(archives.glob("*.deb")), staged / "compiler")
+    if find_clang(staged / "compiler")[0] is None:
+        raise ToolMissing(f"the packages of clang {_COMPILER_RELEASE} hold no usable compiler")
+    return packages
 
 
 def _get_headers(staged: Path, scratch: Path, progress: Progress) -> tuple[Origin, Path, Path, list[str]]:
