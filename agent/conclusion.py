@@ -1,0 +1,138 @@
+"""How a job ends: the outcome, and a summary that claims no more than was shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent.candidate import (
+    Attempt,
+    Candidate,
+    Failure,
+    Fate,
+    Judgement,
+    Measurement,
+    correctness_of,
+    describe,
+    speed_of,
+)
+from agent.job import Outcome, Requirement
+from agent.search import Found
+from sandbox.kernel import Kernel
+from sandbox.target import Target
+from sandbox.verdict import Accepted, Correctness, NoGain, Speed
+from skills.skill import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A candidate that was not shown good enough to be the result; it gets a patch of its own."""
+
+    title: str
+    kernel: Kernel
+    reason: str
+    correctness: Correctness
+    speed: Speed
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """`kernel` is the result of a success, None otherwise."""
+
+    outcome: Outcome
+    summary: str
+    kernel: Kernel | None
+    offers: tuple[Offer, ...] = ()
+
+
+def conclude(start: Measurement, found: Found, target: Target, require: Requirement) -> Conclusion:
+    """The outcome of a search. A chain that was kept but is below the required evidence becomes an offer."""
+    unshown = tuple(_offer(a) for a in found.attempts if a.fate is Fate.UNSHOWN)
+    final = found.final
+    if final is not None and isinstance(final.verdict, Accepted):
+        missing = _missing(final.verdict, require)
+        if not missing:
+            outcome = Outcome.BUILDS_NOW if final.verdict.built_now else Outcome.IMPROVED
+            return Conclusion(outcome, _success(found, final, target), found.best.kernel, unshown)
+        chain = _chain_offer(found.best, final, missing)
+        return Conclusion(Outcome.INCONCLUSIVE, f"A candidate was found, but {missing}.", None, (chain, *unshown))
+    if unshown:
+        return Conclusion(Outcome.INCONCLUSIVE, _unshown_summary(unshown, target), None, unshown)
+    if not start.builds:
+        return Conclusion(Outcome.REFUSED, _refusal(start.failures, found.refusals, target), None)
+    return Conclusion(Outcome.NOTHING, _nothing(found, target), None)
+
+
+def _missing(verdict: Accepted, require: Requirement) -> str:
+    """What stands between an accepted verdict and the required evidence; empty when it suffices.
+
+    A file that builds now has no baseline to be faster than, so the speed requirement does not concern it.
+    """
+    if verdict.correctness < require.correctness:
+        return f"its correctness is shown at the level {verdict.correctness} only; {require.correctness} is required"
+    if not verdict.built_now and verdict.speed < require.speed:
+        return f"its gain is shown at the level {verdict.speed} only; {require.speed} is required"
+    return ""
+
+
+def _success(found: Found, final: Judgement, target: Target) -> str:
+    assert isinstance(final.verdict, Accepted)
+    shown = _SHOWN[final.verdict.correctness].format(arch=target.arch)
+    skills = ", ".join(dict.fromkeys(a.proposal.origin for a in found.best.steps))
+    if final.verdict.built_now:
+        gain = final.verdict.gain
+        later = f" Beyond that: {gain.statement}." if gain is not None else ""
+        return f"The file did not build for {target.arch}; with {skills} it does. {shown}{later}"
+    return f"{_sentence(describe(final.verdict))} With {skills}. {shown}{_caution(final.verdict.speed, target)}"
+
+
+_SHOWN = {
+    Correctness.NONE: "Nothing was shown about its results.",
+    Correctness.COMPILED: "It compiles; no result was compared.",
+    Correctness.INTERPRETED: "Its results matched in the Triton interpreter; it did not run on a {arch}.",
+    Correctness.EXECUTED_ELSEWHERE: "Its results matched on a GPU of another architecture; it did not run on a {arch}.",
+    Correctness.EMULATED: "Its {arch} code object ran in the CPU emulator and the results matched.",
+    Correctness.EXECUTED: "It ran on a {arch} and the results matched.",
+}
+
+
+def _caution(speed: Speed, target: Target) -> str:
+    return "" if speed is Speed.MEASURED else f" Not timed on {target.arch}."
+
+
+def _sentence(text: str) -> str:
+    text = text.strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _offer(attempt: Attempt) -> Offer:
+    verdict = attempt.judgement.verdict if attempt.judgement else None
+    reason = attempt.reason
+    if isinstance(verdict, NoGain):
+        reason = f"unmeasured: only a timing on the target can show its effect ({attempt.proposal.why})"
+    return Offer(attempt.proposal.title, attempt.proposal.kernel, reason, correctness_of(verdict), speed_of(verdict))
+
+
+def _chain_offer(best: Candidate, final: Judgement, missing: str) -> Offer:
+    title = " + ".join(dict.fromkeys(a.proposal.title for a in best.steps))
+    return Offer(title, best.kernel, missing, correctness_of(final.verdict), speed_of(final.verdict))
+
+
+def _unshown_summary(offers: tuple[Offer, ...], target: Target) -> str:
+    first = offers[0]
+    more = f" ({len(offers) - 1} more in the report)" if len(offers) > 1 else ""
+    return f"Nothing could be shown for {target.arch}: {first.title} is {first.reason}{more}."
+
+
+def _refusal(failures: tuple[Failure, ...], refusals: tuple[Refusal, ...], target: Target) -> str:
+    failure = f"The file does not build for {target.arch}: {failures[0].sentence.rstrip('.')}."
+    if refusals:
+        first = refusals[0]
+        return f"{failure} Refused: {_sentence(first.reason)} {_sentence(first.route)}"
+    return f"{failure} No skill repairs this kind of failure."
+
+
+def _nothing(found: Found, target: Target) -> str:
+    tried = len(found.attempts)
+    if not tried:
+        return f"Nothing to change for {target.arch}: no skill applies to this file."
+    return f"Nothing better was found for {target.arch}: {tried} {'edit was' if tried == 1 else 'edits were'} tried."
