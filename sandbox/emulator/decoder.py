@@ -274,6 +274,9 @@ def _vop3(w: _Window) -> Instruction:
             src.append(w.source(code, {"vcc": "mask", "s32": "b32"}.get(t, t), literal=False))
     if "vccr" in row.src:
         src.append(_VCC)
+    if row.mnemonic.startswith("v_bitop3"):
+        table = _field(q, 61, 3) | _field(q, 8, 3) << 3 | _field(q, 59, 2) << 6
+        return Instruction(row.mnemonic, "VOP3", op, 8, tuple(dst), tuple(src), op_sel=_field(q, 11, 4), imm=table)
     return Instruction(
         row.mnemonic,
         "VOP3",
@@ -366,6 +369,7 @@ def _scaled_mfma(w: _Window, q: int) -> Instruction:
         mnemonic=inner.mnemonic.replace("v_mfma_", "v_mfma_scale_"),
         size=16,
         scale=scale,
+        abid=0,
         op_sel=_field(q, 11, 2),
         op_sel_hi=_field(q, 59, 2),
         neg=_field(q, 61, 3),

@@ -107,7 +107,8 @@ class Instruction:
     lds: bool = False
     gds: bool = False
     imm: int = 0
-    """The 16-bit immediate of SOPK and SOPP, unsigned as encoded; the dword offset of a branch must be sign-extended."""
+    """The 16-bit immediate of SOPK and SOPP, unsigned as encoded (the dword offset of a branch must be sign-extended), and
+    the 8-bit truth table of `v_bitop3_*`."""
     merge: bool = False
     """A result narrower than its register leaves the other bits of the register as they were, instead of clearing them."""
 
