@@ -49,6 +49,8 @@ class Dispatch:
     accum_vgpr_count: int | None = None
     sgpr_count: int | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
+    passes: tuple[Mapping[str, float], ...] = ()
+    """The same counters by the run they were read in: runs differ, so a ratio wants both of its from one."""
 
     @property
     def duration_ns(self) -> int | None:
@@ -138,5 +140,6 @@ def _join(a: Dispatch, b: Dispatch) -> Dispatch:
         value = getattr(first, name)
         return getattr(second, name) if value is None else value
 
-    fields = {name: known(name) for name in Dispatch.__dataclass_fields__ if name != "counters"}
-    return Dispatch(**fields, counters={**second.counters, **first.counters})
+    fields = {name: known(name) for name in Dispatch.__dataclass_fields__ if name not in ("counters", "passes")}
+    passes = tuple(p for d in (first, second) for p in (d.passes or (d.counters,)) if p)
+    return Dispatch(**fields, counters={**second.counters, **first.counters}, passes=passes)

@@ -111,7 +111,7 @@ def run_rocprof(
 
 
 def run_tree(command: Sequence[str], timeout_s: float, env: Mapping[str, str] | None = None) -> str | None:
-    """Run a command in a process group of its own; None when it exits with 0, else what happened, with its last words."""
+    """Run a command in a process group of its own; None when it exits with 0, else what happened and its last words."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=env and dict(env)

@@ -1,4 +1,4 @@
-"""Timelines of a whole program: where GPU time goes by category, how much of the device stands idle, what to port first.
+"""Timelines of a whole program: where GPU time goes by category, how much stands idle, what to port first.
 
 Reads torch profiler (kineto), rocprofv3 JSON, CSV and rocpd, and Proton chrome traces. Times are microseconds.
 """
@@ -9,6 +9,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ class KernelShare:
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """One program run. Shares are of summed kernel time; `busy_us` and gaps are of the union over streams per device."""
+    """One program run. Shares are of summed kernel time; `busy_us` and gaps are of the union of streams per device."""
 
     path: str
     devices: tuple[str, ...]
@@ -154,7 +155,7 @@ def summarize(spans: Sequence[Span], path: str = "") -> TraceSummary:
         categories[kernel.category] = categories.get(kernel.category, 0.0) + kernel.total_us
     busy = {name: _union((s.start_us, s.end_us) for s in held) for name, held in devices.items()}
     busy_us = {name: sum(e - s for s, e in merged) for name, merged in busy.items()}
-    gaps = [b[0] - a[1] for merged in busy.values() for a, b in zip(merged, merged[1:], strict=False)]
+    gaps = [b[0] - a[1] for merged in busy.values() for a, b in pairwise(merged)]
     mean = sum(busy_us.values()) / len(busy_us)
     return TraceSummary(
         path=path,
