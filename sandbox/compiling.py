@@ -1,7 +1,7 @@
 """Compile a Triton launch for a target, without a GPU and without letting the compiler end the calling process.
 
 Runs inside the child that holds the user's live `JITFunction`. The specialisation (types, constants, divisibility,
-ones) is computed by Triton's own code as `JITFunction.run` would; the compilation happens in a forked grandchild, because
+ones) is computed by Triton's own code as `JITFunction.run` would; the compilation happens in a forked process, because
 LLVM may call `exit` with no traceback, crash or hang. Importing this module imports neither torch nor triton.
 """
 
