@@ -1,0 +1,122 @@
+"""From an upload to a queued job: everything is checked before anything is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.job import parse_requirement
+from agent.patch import FileChange
+from api.jobs import COMMANDS, INPUT_FOLDER, job_folder
+from api.problems import ProblemError
+from api.settings import Settings
+from api.store import Job, Store, new_job_id
+from api.upload import is_archive, safe_name, unpack
+from sandbox.errors import InputError
+from sandbox.kernel import Language, parse_kernel
+from sandbox.target import load_target
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A request as it arrived. `uploads` maps `file`, `harness`, `workload` to (file name, bytes)."""
+
+    kind: str
+    target: str
+    uploads: Mapping[str, tuple[str | None, bytes]]
+    path: str | None
+    require: str | None
+    allow_approx: bool
+    idempotency_key: str | None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that makes the request this one."""
+        h = hashlib.sha256()
+        fields = [self.kind, self.target, self.path or "", self.require or "", str(self.allow_approx)]
+        for part in [*(f.encode() for f in fields), *(d for _, (_, d) in sorted(self.uploads.items()))]:
+            h.update(len(part).to_bytes(8, "little") + part)
+        return h.hexdigest()
+
+
+def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
+    """Check, write the files and queue. Raises `InputError`, or `ProblemError` for a full queue or a reused key."""
+    if intake.kind not in COMMANDS:
+        raise InputError(f"{intake.kind!r} is not a kind of job.", remedy=f"Choose one of {', '.join(COMMANDS)}.")
+    target = load_target(intake.target)
+    if intake.require:
+        parse_requirement(intake.require)
+    names = {part: safe_name(filename) for part, (filename, _) in intake.uploads.items()}
+    if len(set(names.values())) != len(names):
+        raise InputError("two of the uploaded files have the same name.", remedy="Rename one of them.")
+    path = intake.path or names["file"]
+    FileChange(path, None, None)
+    _check_contents(intake, names)
+    job = Job(
+        id=new_job_id(),
+        kind=intake.kind,
+        arch=target.arch,
+        target=intake.target,
+        filename=names["file"],
+        path=path,
+        options=json.dumps(_options(intake, names)),
+        created_at=time.time(),
+        idempotency_key=intake.idempotency_key,
+        request_digest=intake.digest,
+    )
+    folder = job_folder(settings, job.id)
+    try:
+        _write_inputs(settings, intake, names, folder / INPUT_FOLDER)
+        queued = store.add_job(job, max_queued=settings.max_queued_jobs)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if queued is None or queued.id != job.id:
+        shutil.rmtree(folder, ignore_errors=True)
+    if queued is None:
+        detail = f"{settings.max_queued_jobs} jobs are waiting."
+        raise ProblemError(429, "queue-full", detail, headers={"Retry-After": "30"})
+    if queued.request_digest != job.request_digest:
+        raise ProblemError(422, "conflict", "This Idempotency-Key was used for another request.")
+    return queued
+
+
+def _options(intake: Intake, names: Mapping[str, str]) -> dict[str, str | bool]:
+    options: dict[str, str | bool] = {part: names[part] for part in ("harness", "workload") if part in names}
+    if intake.require:
+        options["require"] = intake.require
+    if intake.allow_approx:
+        options["allow_approx"] = True
+    return options
+
+
+def _check_contents(intake: Intake, names: Mapping[str, str]) -> None:
+    """Refuse at the door what no worker could use."""
+    data = intake.uploads["file"][1]
+    if intake.kind == "port" and is_archive(names["file"]):
+        return
+    kernel = parse_kernel(data, names["file"])
+    if intake.kind == "optimize" and kernel.language is not Language.TRITON:
+        raise InputError(
+            f"{kernel.language} files are ported, not optimized.", file=names["file"], remedy="Ask for kind=port."
+        )
+    if "harness" in names:
+        harness = parse_kernel(intake.uploads["harness"][1], names["harness"])
+        if harness.language is not Language.TRITON:
+            raise InputError("a harness is a Python file.", file=names["harness"], remedy="Send a .py file.")
+
+
+def _write_inputs(settings: Settings, intake: Intake, names: Mapping[str, str], folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for part, (_, data) in intake.uploads.items():
+        if part == "file" and intake.kind == "port" and is_archive(names[part]):
+            tree = folder / "tree"
+            tree.mkdir()
+            limits = {"max_bytes": settings.max_unpacked_bytes, "max_files": settings.max_unpacked_files}
+            unpack(data, names[part], tree, **limits)
+        (folder / names[part]).write_bytes(data)

@@ -1,0 +1,65 @@
+"""Settings of the service, from `WAVESMITH_*` environment variables and from command line options, which win."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from sandbox.errors import InputError
+
+
+class Settings(BaseSettings):
+    """One process's settings. Sizes in bytes, times in seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="WAVESMITH_", extra="ignore", frozen=True)
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+    token: SecretStr | None = None
+    """Bearer token every request must carry. Required unless the service listens on loopback only."""
+    data_dir: Path = Path("wavesmith-data")
+    """The database and a folder per job; one volume holds everything that must survive."""
+    workers: int = Field(default=1, ge=0, le=64)
+    """Worker processes that `serve` starts; 0 when workers run elsewhere on the same volume."""
+    max_upload_bytes: int = Field(default=16 * 2**20, ge=1024)
+    max_unpacked_bytes: int = Field(default=256 * 2**20, ge=1024)
+    max_unpacked_files: int = Field(default=5000, ge=1)
+    max_queued_jobs: int = Field(default=200, ge=1)
+    max_wait_s: float = Field(default=120.0, ge=0)
+    """Longest time `Prefer: wait=` may hold a request."""
+    job_timeout_s: float = Field(default=1800.0, gt=0)
+    lease_s: float = Field(default=15.0, gt=0)
+    """A worker that does not renew its lease for this long has lost the job."""
+    max_losses: int = Field(default=3, ge=1)
+    """Attempts of one job that may end with a dead or frozen worker before the job is given up."""
+    poll_s: float = Field(default=0.25, gt=0)
+
+    @property
+    def database(self) -> Path:
+        return self.data_dir / "wavesmith.db"
+
+    @property
+    def jobs_dir(self) -> Path:
+        return self.data_dir / "jobs"
+
+    @property
+    def on_loopback(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def check(self) -> None:
+        """Raises `InputError` for a combination that would open the service to everyone."""
+        if self.token is not None and len(self.token.get_secret_value()) < 16:
+            raise InputError("the token is shorter than 16 characters.", remedy="Set a longer WAVESMITH_TOKEN.")
+        if not self.on_loopback and self.token is None:
+            raise InputError(
+                f"listening on {self.host} without a token would let anyone run code here.",
+                remedy="Set WAVESMITH_TOKEN, or listen on 127.0.0.1.",
+            )
