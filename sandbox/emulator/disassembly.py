@@ -1,7 +1,8 @@
-"""`Instruction` to assembler text, spelled as llvm-objdump spells it, for findings, traps and the decoder's own test."""
+"""`Instruction` to assembler text, spelled as llvm-objdump spells it, for findings, traps and the decoder's test."""
 
 from __future__ import annotations
 
+from sandbox.emulator.constants import inline_constant
 from sandbox.emulator.instruction import SCC, Instruction, Operand
 
 _SCALAR_NAMES = {102: "flat_scratch", 104: "xnack_mask", 106: "vcc", 126: "exec"}
@@ -41,6 +42,14 @@ def _scalar(index: int, dwords: int) -> str:
     return _register("ttmp", index - 108, dwords) if index >= 108 else _register("s", index, dwords)
 
 
+def _could_be_inline(operand: Operand) -> bool:
+    """Whether the assembler would have chosen an inline constant, so that a literal has to be asked for."""
+    if operand.type in ("f64", "f16", "b64", "u64", "i64"):
+        return False
+    codes = (*range(128, 209), *range(240, 249))
+    return any(inline_constant(code, operand.type).value == operand.value for code in codes)
+
+
 def operand_text(operand: Operand) -> str:
     """One operand, without modifiers."""
     if operand.kind in ("vgpr", "agpr"):
@@ -51,7 +60,7 @@ def operand_text(operand: Operand) -> str:
         return _SPECIAL_NAMES[operand.index]
     if operand.kind == "literal":
         value = operand.value >> 32 if operand.type == "f64" else operand.value & 0xFFFFFFFF
-        return hex(value)
+        return f"lit({value:#x})" if _could_be_inline(operand) else hex(value)
     code = operand.index
     if code >= 240:
         if code == 248 and operand.type in ("f64", "b64", "u64", "i64"):
@@ -98,7 +107,7 @@ def _dpp_text(i: Instruction) -> list[str]:
 def _sdwa_text(i: Instruction) -> list[str]:
     assert i.sdwa is not None
     out = []
-    if i.encoding != "VOPC":
+    if i.encoding != "VOPC" and not i.mnemonic.startswith(("v_cvt_f32_fp8", "v_cvt_f32_bf8", "v_cvt_pk_f32_")):
         out += [f"dst_sel:{_SEL[i.sdwa.dst_sel]}"]
         out += [f"dst_unused:UNUSED_{('PAD', 'SEXT', 'PRESERVE')[i.sdwa.dst_unused]}"]
     sources = [n for n in range(min(2, len(i.src))) if i.src[n].type != "mask"]
@@ -115,7 +124,9 @@ def _modifiers(i: Instruction) -> list[str]:
         out.append(f"bitop3:{i.imm:#x}" if i.imm else "")
     explicit = [s for s in i.src if s.type != "mask"]
     if i.encoding == "VOP3" and i.op_sel:
-        out.append(f"op_sel:{_bits(i.op_sel & ((1 << len(explicit)) - 1) | (i.op_sel >> 3 & 1) << len(explicit), len(explicit) + 1)}")
+        wide = len(explicit)
+        sources = i.op_sel & ((1 << wide) - 1)
+        out.append(f"op_sel:{_bits(sources | (i.op_sel >> 3 & 1) << wide, wide + 1)}")
     if i.encoding == "VOP3P":
         mix, count = "_mix" in i.mnemonic, len(i.src)
         if i.op_sel:
@@ -145,7 +156,13 @@ def _vector_text(i: Instruction) -> tuple[list[str], list[str]]:
     sources = [n for n, s in enumerate(i.src) if not (i.dst and s == i.dst[0] and _reads_result(i.mnemonic))]
     if i.mnemonic.startswith("v_div_fmas"):
         sources = sources[:3]
-    if "_fmac_" in i.mnemonic or "_mac_" in i.mnemonic or "dot2c" in i.mnemonic or "dot4c" in i.mnemonic or "dot8c" in i.mnemonic:
+    if (
+        "_fmac_" in i.mnemonic
+        or "_mac_" in i.mnemonic
+        or "dot2c" in i.mnemonic
+        or "dot4c" in i.mnemonic
+        or "dot8c" in i.mnemonic
+    ):
         sources = [0, 1]
     src = [_source(i, n) for n in sources]
     return dst + src + [operand_text(s) for s in i.scale], _modifiers(i)
@@ -185,7 +202,9 @@ def _swizzle(i: Instruction, offset: list[str]) -> list[str]:
         return offset
     o = i.offset
     if o & 0x8000:
-        return [f"offset:swizzle(QUAD_PERM,{','.join(str(o >> 2 * k & 3) for k in range(4))})"] if o < 0x8100 else offset
+        return (
+            [f"offset:swizzle(QUAD_PERM,{','.join(str(o >> 2 * k & 3) for k in range(4))})"] if o < 0x8100 else offset
+        )
     and_mask, or_mask, xor_mask = o & 31, o >> 5 & 31, o >> 10
     if or_mask == 0 and and_mask == 31 and xor_mask in (1, 2, 4, 8, 16):
         return [f"offset:swizzle(SWAP,{xor_mask})"]
@@ -216,7 +235,9 @@ def _smem_text(i: Instruction) -> tuple[list[str], list[str]]:
 
 def _waitcnt(imm: int) -> str:
     vm, exp, lgkm = imm & 15 | (imm >> 14 & 3) << 4, imm >> 4 & 7, imm >> 8 & 15
-    parts = [f"{name}({v})" for name, v, top in (("vmcnt", vm, 63), ("expcnt", exp, 7), ("lgkmcnt", lgkm, 15)) if v != top]
+    parts = [
+        f"{name}({v})" for name, v, top in (("vmcnt", vm, 63), ("expcnt", exp, 7), ("lgkmcnt", lgkm, 15)) if v != top
+    ]
     return " ".join(parts) or "vmcnt(63) expcnt(7) lgkmcnt(15)"
 
 

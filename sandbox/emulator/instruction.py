@@ -53,7 +53,7 @@ class Dpp:
 
 @dataclass(frozen=True, slots=True)
 class Sdwa:
-    """Sub-dword addressing. Selectors: 0-3 byte, 4-5 word, 6 whole dword. `dst_unused`: 0 pad, 1 sign-extend, 2 keep."""
+    """Sub-dword addressing. Selectors: 0-3 byte, 4-5 word, 6 all. `dst_unused`: 0 pad, 1 sign-extend, 2 keep."""
 
     dst_sel: int
     dst_unused: int
@@ -65,9 +65,9 @@ class Sdwa:
 class Instruction:
     """A decoded instruction. Bit i of `neg`, `abs`, `op_sel`, `op_sel_hi`, `neg_hi` belongs to source i.
 
-    `mnemonic` has no encoding suffix (`v_add_f32` for the e32, e64, dpp and sdwa forms). `encoding` is one of SOP1, SOP2,
-    SOPC, SOPK, SOPP, SMEM, VOP1, VOP2, VOPC, VOP3, VOP3P, MAI, DS, FLAT, GLOBAL, SCRATCH, MUBUF. Bit 3 of `op_sel` is the
-    destination's. Memory forms name their operands: `vaddr`, `saddr` (scalar base, or buffer descriptor), `soffset`,
+    `mnemonic` has no encoding suffix (`v_add_f32` for the e32, e64, dpp and sdwa forms). `encoding` is one of SOP1,
+    SOP2, SOPC, SOPK, SOPP, SMEM, VOP1, VOP2, VOPC, VOP3, VOP3P, MAI, DS, FLAT, GLOBAL, SCRATCH, MUBUF. Bit 3 of
+    `op_sel` is the destination's. Memory forms name their operands: `vaddr`, `saddr` (scalar base, or buffer descriptor), `soffset`,
     and data to store in `src`. Two-address LDS forms hold both 8-bit offsets, in elements, in `offset` and `offset1`.
     """
 
@@ -107,10 +107,10 @@ class Instruction:
     lds: bool = False
     gds: bool = False
     imm: int = 0
-    """The 16-bit immediate of SOPK and SOPP, unsigned as encoded (the dword offset of a branch must be sign-extended), and
-    the 8-bit truth table of `v_bitop3_*`."""
+    """The 16-bit immediate of SOPK and SOPP, unsigned as encoded (the dword offset of a branch must be sign-extended),
+    and the 8-bit truth table of `v_bitop3_*`."""
     merge: bool = False
-    """A result narrower than its register leaves the other bits of the register as they were, instead of clearing them."""
+    """A result narrower than its register leaves the other bits as they were, instead of clearing them."""
 
     @property
     def suffix(self) -> str:

@@ -19,9 +19,25 @@ ARCHS = ("gfx942", "gfx950")
 TYPES: dict[str, int] = {
     **{f"{k}{bits}": max(1, bits // 32) for k in "buif" for bits in (16, 32, 64)},
     **{f"b{32 * dwords}": dwords for dwords in (3, 4, 5, 6, 8, 16, 32)},
-    **{"b8": 1, "bf16": 1, "f16x2": 1, "bf16x2": 1, "u16x2": 1, "i16x2": 1, "f32x2": 2, "b32x2": 2},
+    "b8": 1,
+    "bf16": 1,
+    "f16x2": 1,
+    "bf16x2": 1,
+    "u16x2": 1,
+    "i16x2": 1,
+    "f32x2": 2,
+    "b32x2": 2,
     **{f"{k}x{n}": n for k in ("f32", "i32") for n in (4, 16, 32)},
-    **{"f64x1": 2, "f64x4": 8, "mask": 2, "vcc": 2, "vccr": 2, "s32": 1, "a32": 1, "mix": 1, "k16": 1, "k32": 1},
+    "f64x1": 2,
+    "f64x4": 8,
+    "mask": 2,
+    "vcc": 2,
+    "vccr": 2,
+    "s32": 1,
+    "a32": 1,
+    "mix": 1,
+    "k16": 1,
+    "k32": 1,
 }
 """Operand type to the number of 32-bit registers it spans."""
 
@@ -64,7 +80,7 @@ def _rows() -> tuple[tuple[str, int, Opcode, str], ...]:
 
 @cache
 def opcodes(arch: str) -> dict[str, dict[int, Opcode]]:
-    """Encoding to opcode number to row, for `gfx942` or `gfx950`. VOP3 also holds the long forms of VOP1, VOP2 and VOPC."""
+    """Encoding to opcode number to row, for `gfx942` or `gfx950`. VOP3 also holds the long forms of VOP1, VOP2, VOPC."""
     table: dict[str, dict[int, Opcode]] = {}
     for encoding, number, row, only in _rows():
         if only and only != arch:
