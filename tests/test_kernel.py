@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from sandbox.errors import InputError
 from sandbox.kernel import MAX_SOURCE_BYTES, Kernel, Language, load_kernel, parse_kernel
 

@@ -1,4 +1,4 @@
-"""Promises of the layout: nothing needs torch to be imported, modules stay readable, no names shadow the standard library."""
+"""Promises of the layout: nothing needs torch to be imported, modules stay readable, no name shadows the stdlib."""
 
 import ast
 import subprocess

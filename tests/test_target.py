@@ -1,6 +1,7 @@
 """Targets are data: every file loads, every value has a source, and bad names are refused with the choices."""
 
 import pytest
+
 from sandbox.errors import InputError
 from sandbox.target import known_archs, load_target
 

@@ -1,6 +1,7 @@
 """The two evidence scales are ordered, and only the words of the design are used for them."""
 
 import pytest
+
 from sandbox.verdict import Correctness, Interval, Speed
 
 

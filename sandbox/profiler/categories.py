@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 COLLECTIVE: Final = "collective"
@@ -52,6 +53,7 @@ _RULES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 _TRITON_NAME = re.compile(r"^_?[a-z][a-z0-9_]*$")
 
 
+@lru_cache(maxsize=16384)
 def category(kernel: str) -> str:
     """The category of a kernel by its demangled name; `hand-written triton` only where nothing more exact is known."""
     for name, pattern in _RULES:

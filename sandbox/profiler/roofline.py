@@ -1,4 +1,4 @@
-"""Rooflines as SVG: attainable speed over arithmetic intensity for one board, with baseline and candidates as points."""
+"""Rooflines as SVG: attainable speed over arithmetic intensity for one board, kernels as points."""
 
 from __future__ import annotations
 
