@@ -127,7 +127,7 @@ def _refusal(failures: tuple[Failure, ...], refusals: tuple[Refusal, ...], targe
     failure = f"The file does not build for {target.arch}: {failures[0].sentence.rstrip('.')}."
     if refusals:
         first = refusals[0]
-        return f"{failure} Refused: {_sentence(first.reason)} {_sentence(first.route)}"
+        return f"{failure} Refused: {first.reason.rstrip('.')}. {first.route.rstrip('.')}."
     return f"{failure} No skill repairs this kind of failure."
 
 

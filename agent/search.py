@@ -108,10 +108,10 @@ class Search:
         return bool(self._stopped)
 
     def _fresh(self, measured: Measurement) -> list[Proposal]:
-        """Proposals not tried before, neither by name nor by the program they give."""
+        """Proposals not judged before by name, nor seen before as a program."""
         offers = self.proposer.propose(measured, self.attempts)
         self.refusals.update(dict.fromkeys(offers.refusals))
-        tried = {a.proposal.id for a in self.attempts}
+        tried = {a.proposal.id for a in self.attempts if a.judgement is not None or a.fate is Fate.STEP}
         for unmatched in offers.unmatched:
             self.unmatched.setdefault(unmatched.origin, unmatched)
         return [p for p in offers.proposals if p.id not in tried and p.kernel.digest not in self._seen]

@@ -65,15 +65,7 @@ def unpack(data: bytes, filename: str, folder: Path, *, max_bytes: int, max_file
             except (FileExistsError, NotADirectoryError, IsADirectoryError):
                 raise InputError(f"the archive holds {name!r} twice.", file=filename) from None
             written.append(target.relative_to(folder).as_posix())
-    except (
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        EOFError,
-        OSError,
-        RuntimeError,
-        NotImplementedError,
-        ValueError,
-    ) as e:
+    except _UNREADABLE as e:
         raise InputError("the archive cannot be read.", file=filename, remedy="Send a plain zip or tar.gz.") from e
     if not written:
         raise InputError("the archive holds no files.", file=filename)

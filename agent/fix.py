@@ -1,0 +1,72 @@
+"""Phase 2, Match & Fix: what is known about a kernel, matched against the skill library; each match is one proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent.candidate import Attempt, Fate, Measurement, Offers, Proposal, Unmatched
+from sandbox.target import Target
+from skills.match import Match, match
+from skills.skill import Library
+
+TIMED_METRICS = frozenset(
+    {"l2_hit_rate", "hbm_bandwidth_share", "mfma_busy_share", "memory_stall_share", "time_us", "median_us"}
+)
+"""Metrics that only a run on the target can show."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillProposer:
+    """Proposes what the skill library matches: repairs while the file does not build, tunes once it does."""
+
+    target: Target
+    library: Library
+
+    def propose(self, measured: Measurement, history: Sequence[Attempt]) -> Offers:
+        """Deterministic: the order is that of the library. `history` decides requirements and conflicts."""
+        matches = match(measured.kernel, measured.facts, self.target, self.library)
+        kept = {a.proposal.origin for a in history if a.fate in (Fate.KEPT, Fate.STEP)}
+        matched = {m.skill.id for m in matches.matches}
+        unmatched = [Unmatched(u.skill.id, u.skill.data.title, u.reason) for u in matches.unmet]
+        proposals: list[Proposal] = []
+        for found in matches.matches:
+            obstacle = _obstacle(found, measured, kept, matched)
+            if obstacle:
+                unmatched.append(Unmatched(found.skill.id, found.skill.data.title, obstacle))
+            else:
+                proposals += _proposal(found)
+        return Offers(proposals, matches.refusals, unmatched)
+
+
+def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[str]) -> str:
+    """Why a match is not proposed now; empty when it is."""
+    data = found.skill.data
+    if data.kind == "repair" and measured.builds:
+        return "the file builds, so there is nothing to repair"
+    conflicts = sorted(kept & set(data.conflicts))
+    if conflicts:
+        return f"it conflicts with {', '.join(conflicts)}, which was kept"
+    waiting = sorted((set(data.requires) & matched) - kept)
+    if waiting:
+        return f"it comes after {', '.join(waiting)}"
+    return ""
+
+
+def _proposal(found: Match) -> Iterator[Proposal]:
+    edited = found.apply()
+    if edited is None:
+        return
+    data = found.skill.data
+    yield Proposal(
+        id=found.id,
+        origin=found.skill.id,
+        title=data.title,
+        why=found.why,
+        kernel=edited,
+        repair=data.kind == "repair",
+        needs_timing=all(e.metric in TIMED_METRICS for e in data.expects),
+        invisible=data.invisible_to_interpreter,
+        expects=tuple(f"{e.metric} {e.direction}" for e in data.expects),
+        line=found.site.line,
+    )

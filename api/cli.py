@@ -1,0 +1,123 @@
+"""The `wavesmith` command. Thin: each command reads its arguments, calls the engine and shows what came back.
+
+Exit codes: 0 shown right, and better (or building now); 3 nothing better found; 4 refused or rejected; 5 inconclusive;
+2 bad input; 1 our fault.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from agent.job import Budget, JobRequest, Options, parse_requirement
+from agent.orchestrator import optimize as run_optimize
+from agent.patch import repository_path
+from agent.versions import toolchain_versions
+from api import cli_service, cli_skills
+from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result
+from sandbox.errors import InputError, WavesmithError
+from sandbox.kernel import Language, load_kernel
+from sandbox.target import load_target
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app.add_typer(cli_skills.app, name="skills")
+cli_service.add_commands(app)
+
+TargetOption = Annotated[str, typer.Option("--target", "-t", help="Architecture or board: gfx950, gfx942, MI350X, ...")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+OUT_FOLDER = Path("wavesmith-out")
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False) -> None:
+    """A GPU kernel written for NVIDIA goes in, a validated patch for AMD Instinct comes out."""
+    if version:
+        typer.echo(toolchain_versions().get("wavesmith", "unknown"))
+        raise typer.Exit
+
+
+@app.command()
+def optimize(
+    file: Annotated[Path, typer.Argument(help="Triton kernel file.")],
+    target: TargetOption,
+    harness: Annotated[Path | None, typer.Option(help="Python file that imports and calls the kernel.")] = None,
+    workload: Annotated[Path | None, typer.Option(help="workload.yaml, or a captured workload folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for patch and report.")] = None,
+    path: Annotated[str | None, typer.Option(help="Path of the file in its repository, for the patch.")] = None,
+    require: Annotated[str | None, typer.Option(help="Evidence level that a patch must reach.")] = None,
+    allow_approx: Annotated[bool, typer.Option("--allow-approx", help="Allow edits that change results.")] = False,
+    executor: Annotated[str, typer.Option(help="auto, gpu, emulator, interpreter or none.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Same seed, same candidates.")] = 0,
+    budget_s: Annotated[float, typer.Option(help="Seconds the search may take.")] = Budget().wall_s,
+    progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
+    as_json: JsonOption = False,
+) -> None:
+    """Find a better version of a kernel and prove it: patch and report."""
+    kernel = load_kernel(file)
+    if kernel.language is not Language.TRITON:
+        raise InputError("this is not a Triton file.", file=file, remedy="CUDA and HIP sources go to `wavesmith port`.")
+    board = load_target(target)
+    options = Options(
+        allow_approx=allow_approx,
+        executor=executor,
+        seed=seed,
+        budget=Budget(wall_s=budget_s),
+        **({"require": parse_requirement(require)} if require else {}),
+    )
+    request = JobRequest(
+        kernel=kernel,
+        target=board,
+        path=path or repository_path(file),
+        original=file.read_bytes(),
+        harness=load_kernel(harness) if harness else None,
+        workload=workload,
+        options=options,
+    )
+    folder = out or OUT_FOLDER / f"{file.stem}-{board.arch}"
+    report = run_optimize(request, folder, make_progress(progress))
+    if as_json:
+        show_json(report.model_dump(mode="json"))
+    else:
+        show_result(report, folder)
+    raise typer.Exit(report.exit_code)
+
+
+def _terminate(_signal: int, _frame: object) -> None:
+    """SIGTERM ends the program like Ctrl-C does, so that sandboxes are ended on the way out."""
+    raise SystemExit(143)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(_run(sys.argv[1:]))
+
+
+def _run(arguments: list[str]) -> int:
+    """Run one command; returns the exit code. The one place where every exception ends."""
+    try:
+        app(arguments, standalone_mode=False, prog_name="wavesmith")
+    except click.exceptions.Exit as e:
+        return e.exit_code
+    except click.ClickException as e:
+        e.show()
+        return 2
+    except click.Abort:
+        return 130
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 130
+    except WavesmithError as e:
+        show_error(str(e))
+        return e.exit_code
+    except Exception as e:  # the top of the program: a fault of ours becomes exit code 1
+        if os.environ.get("WAVESMITH_DEBUG"):
+            raise
+        show_error(f"a fault of ours: {type(e).__name__}: {e}. Set WAVESMITH_DEBUG=1 to see where.")
+        return 1
+    return 0
