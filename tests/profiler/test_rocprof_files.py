@@ -101,14 +101,16 @@ def test_commas_in_cpp_names_and_descriptor_suffixes() -> None:
 def test_agents_api_calls_and_samples() -> None:
     agents = read_csv(DATA / "hpcte/Rocprofv3_OpenMP_L103_agent_info.csv").agents
     assert {(a.arch, a.xcc_count, a.cu_count) for a in agents} == {("gfx942", 6, 228)}
-    assert {t.domain for t in read_csv(DATA / "hip_trace.csv").kernel_times} == {"HIP_COMPILER_API_EXT", "HIP_RUNTIME_API_EXT"}
+    calls = read_csv(DATA / "hip_trace.csv").kernel_times
+    assert {t.domain for t in calls} == {"HIP_COMPILER_API_EXT", "HIP_RUNTIME_API_EXT"}
     stalls = stall_profile(read_csv(DATA / "pc_sampling_stochastic_debug.csv").samples)
     assert (stalls.samples, stalls.issued) == (97, 20)
     # 71 waits for a counter, 5 on the ALU and 1 without an instruction; the column of the 20 that issued means nothing
     assert stalls.reasons["global memory"] + stalls.reasons.get("LDS or scalar memory", 0) == pytest.approx(71 / 77)
     assert stalls.reasons["alu dependency"] == pytest.approx(5 / 77)
     assert sum(stalls.reasons.values()) == pytest.approx(1.0)
-    assert stalls.lines[0].place.endswith(".cpp:133")
+    assert stalls.lines[0].place.endswith("vector-ops.cpp:82")
+    assert stalls.lines[0].reasons["global memory"] > 0.9
     trap = stall_profile(read_csv(DATA / "pc_sampling_host_trap.csv").samples)
     assert trap.issued is None
     assert trap.reasons["global memory"] > 0.5
