@@ -41,6 +41,4 @@ def decode(code: bytes | memoryview, offset: int, arch: str) -> Instruction:
     instruction = decoder(window)
     if instruction.size > 4 * window.have:
         raise window.fail("truncated instruction")
-    if any(o.kind == "sgpr" and o.index == M0 and o.dwords > 1 for o in instruction.dst):
-        raise window.fail("m0 is one dword wide")
     return instruction

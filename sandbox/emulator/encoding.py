@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.emulator.constants import LITERAL, inline_constant, literal_constant
-from sandbox.emulator.instruction import VCC_LO, DecodeError, Operand
+from sandbox.emulator.instruction import M0, VCC_LO, DecodeError, Operand
 from sandbox.emulator.opcodes import TYPES, Opcode
 
 SDWA_CODE, DPP_CODE = 249, 250
@@ -73,6 +73,10 @@ def scalar_register(window: Window, index: int, dwords: int, type_name: str) -> 
     """A register of the scalar file; raises `DecodeError` where it would run past the end."""
     if index + dwords > 128:
         raise window.fail(f"scalar register {index} of {dwords} dwords runs past the file")
+    if index % min(dwords, 4) and dwords in (2, 4, 8, 16):
+        raise window.fail(f"scalar register {index} is not aligned for {dwords} dwords")
+    if index <= M0 + 1 < index + dwords:
+        raise window.fail(f"scalar register {M0 + 1} is reserved")
     return Operand("sgpr", index, dwords, type_name)
 
 

@@ -1,8 +1,8 @@
 """The opcode tables of gfx942 and gfx950, read from `isa/*.txt`.
 
 Each line is `opcode mnemonic destinations = sources | properties @only_arch`, opcode in hexadecimal. Operand words are
-types (`TYPES`) or one of: `mask` a 64-bit lane mask in SGPRs, `vcc` the same but implicit in the short form, `vccr` VCC in
-every form, `acc` the destination read as a last source, `k16`/`k32` a literal, `s32` a scalar register, `a32` an
+types (`TYPES`) or one of: `mask` a 64-bit lane mask in SGPRs, `vcc` the same but implicit in the short form, `vccr` VCC
+in every form, `acc` the destination read as a last source, `k16`/`k32` a literal, `s32` a scalar register, `a32` an
 AccVGPR, `addr` the LDS address, `mix` f32 or f16 as op_sel_hi says. Properties: `e64`, `dpp`, `sdwa` forms that exist
 besides the short one; `merge` other bits of a partly written destination are kept; `atomic`, `lds` kinds of memory
 instruction. Opcode numbers are those LLVM's disassembler accepts for the two architectures.
@@ -80,7 +80,7 @@ def _rows() -> tuple[tuple[str, int, Opcode, str], ...]:
 
 @cache
 def opcodes(arch: str) -> dict[str, dict[int, Opcode]]:
-    """Encoding to opcode number to row, for `gfx942` or `gfx950`. VOP3 also holds the long forms of VOP1, VOP2, VOPC."""
+    """Encoding to opcode number to row, for `gfx942` or `gfx950`. VOP3 holds the long forms of VOP1, VOP2, VOPC too."""
     table: dict[str, dict[int, Opcode]] = {}
     for encoding, number, row, only in _rows():
         if only and only != arch:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Status = Literal["completed", "trapped", "unsupported", "budget", "deadlock"]
-"""`completed` every chosen workgroup ended; `trapped` it did something forbidden (see `trap`); `unsupported` it needs an
-instruction or modifier that is not implemented; `budget` the instruction budget ran out; `deadlock` waves wait for a
+"""`completed` every chosen workgroup ended; `trapped` it did something forbidden (see `trap`); `unsupported` it needs
+an instruction or modifier that is not implemented; `budget` the instruction budget ran out; `deadlock` waves wait for a
 barrier that others will never reach. Only the first two say anything about the kernel's correctness."""
 
 FindingKind = Literal[
