@@ -1,0 +1,258 @@
+"""Time two programs against each other on one device, and say how sure the ratio is.
+
+Each program lives in a process of its own (`sandbox/child_timing.py`); the parent lets them run in turn, A B B A, a
+cache flush before every timed call, so that drift of clocks and temperature falls on both. Times are device timestamps
+taken by code that was loaded before the program. The ratio of medians carries a 95% percentile bootstrap interval over
+pairs, and counts as a gain only when its lower end clears 1 + the noise floor, which is the same procedure run on A
+against A. Results of timed calls, chosen after they ran, are compared too.
+
+Runs as a script too, where only torch, triton and numpy are installed:
+    python sandbox/benchmark.py baseline.py candidate.py --entry run --inputs inputs.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from sandbox.correctness import compare
+from sandbox.timing_session import ProgramSpec, Sample, TimingError, TimingProcess
+from sandbox.verdict import Interval
+
+Floats = npt.NDArray[np.float64]
+
+RESAMPLES = 4000
+MIN_PAIRS = 12
+CHECKED_SHARE = 0.2
+"""Share of timed rounds whose results are compared."""
+MIN_NOISE_FLOOR = 0.01
+"""No difference below 1% is ever called a gain, however quiet the machine seems."""
+
+
+def median_ratio_interval(baseline: Sequence[float], candidate: Sequence[float], seed: int = 0) -> Interval:
+    """Ratio of medians baseline/candidate with its 95% percentile bootstrap interval; runs are paired by position.
+
+    Pairs are resampled together (Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13), because neighbours
+    share the state of the machine. Raises `ValueError` for unequal or fewer than two runs.
+    """
+    a, b = np.asarray(baseline, dtype=np.float64), np.asarray(candidate, dtype=np.float64)
+    if a.shape != b.shape or a.ndim != 1 or a.size < 2:
+        raise ValueError("need two equally long series of at least two runs")
+    rng = np.random.default_rng(seed)
+    picks = rng.integers(0, a.size, size=(RESAMPLES, a.size))
+    ratios = np.median(a[picks], axis=1) / np.median(b[picks], axis=1)
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    ratio = float(np.median(a) / np.median(b))
+    return Interval(ratio, min(float(low), ratio), max(float(high), ratio), int(a.size))
+
+
+def noise_floor(first: Sequence[float], second: Sequence[float], seed: int = 0) -> float:
+    """How far from 1 the ratio of a program to itself may lie: the farther end of its interval, at least 1%."""
+    interval = median_ratio_interval(first, second, seed)
+    return max(MIN_NOISE_FLOOR, interval.high - 1.0, 1.0 / interval.low - 1.0)
+
+
+def is_gain(interval: Interval, floor: float) -> bool:
+    return interval.pairs >= MIN_PAIRS and interval.low > 1.0 + floor
+
+
+def is_loss(interval: Interval, floor: float) -> bool:
+    return interval.pairs >= MIN_PAIRS and interval.high < 1.0 / (1.0 + floor)
+
+
+def roofline_floor_us(
+    bytes_moved: float, flops: Mapping[str, float], hbm_gb_per_s: float, peaks: Mapping[str, float]
+) -> float:
+    """The least time any program can take: max(bytes / bandwidth, flops / peak of their type), in microseconds.
+
+    `peaks` in TFLOP/s by dtype (`sandbox.target.Board.peak_tflop_per_s`). Williams et al., Roofline, CACM 52(4), 2009.
+    """
+    times = [bytes_moved / (hbm_gb_per_s * 1e3)]
+    times += [count / (peaks[dtype] * 1e6) for dtype, count in flops.items() if dtype in peaks]
+    return max(times)
+
+
+@dataclass(frozen=True, slots=True)
+class PairTiming:
+    """What `time_pair` measured. `suspicions` name why the times must not be believed; empty when they may be."""
+
+    device: str
+    interval: Interval
+    noise_floor: float
+    baseline_us: tuple[float, ...]
+    candidate_us: tuple[float, ...]
+    repeat_us: tuple[float, ...]
+    """A second process of the baseline, run in the same rotation: A against A."""
+    flush_bytes: int
+    suspicions: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gain(self) -> bool:
+        return not self.suspicions and is_gain(self.interval, self.noise_floor)
+
+    @property
+    def loss(self) -> bool:
+        return is_loss(self.interval, self.noise_floor)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "gain": self.gain, "baseline_median_us": float(np.median(self.baseline_us)),
+                "candidate_median_us": float(np.median(self.candidate_us))}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TimingPlan:
+    """How to time. `flush_bytes` None takes four times the last-level cache the device reports, at least 512 MiB."""
+
+    rounds: int = 30
+    warmup_calls: int = 5
+    warmup_s: float = 0.5
+    seed: int = 0
+    flush_bytes: int | None = None
+    device: str = "cuda"
+    """`cpu` times with the host's clock: for machines without a GPU, and for the tests of this module."""
+    call_timeout_s: float = 120.0
+    start_timeout_s: float = 300.0
+
+
+def time_pair(
+    baseline: ProgramSpec,
+    candidate: ProgramSpec,
+    plan: TimingPlan | None = None,
+    *,
+    floor_us: float | None = None,
+) -> PairTiming:
+    """Time two programs in interleaved calls, and the baseline against itself beside them.
+
+    `floor_us` is the roofline floor (`roofline_floor_us`): a median below it is a measuring error or a cheat. Raises
+    `TimingError` when a process ends, hangs or returns no results.
+    """
+    plan = plan or TimingPlan()
+    rng = np.random.default_rng(plan.seed)
+    processes = {}
+    try:
+        for name, spec in (("baseline", baseline), ("candidate", candidate), ("repeat", baseline)):
+            processes[name] = TimingProcess(spec, plan.device, plan.flush_bytes, plan.start_timeout_s)
+        for process in processes.values():
+            process.warm_up(plan.warmup_calls, plan.warmup_s, plan.call_timeout_s)
+        samples, mismatches = _rotate(processes, plan, rng)
+        device, flush = processes["baseline"].device_name, processes["baseline"].flush_bytes
+    finally:
+        for process in processes.values():
+            process.close()
+    times = {name: [s.device_us for s in taken] for name, taken in samples.items()}
+    seed = int(rng.integers(2**31))
+    interval = median_ratio_interval(times["baseline"], times["candidate"], seed)
+    suspicions = (*suspicions_of(samples, floor_us), *(f"candidate: wrong result: {m}" for m in mismatches[:3]))
+    return PairTiming(
+        device=device,
+        interval=interval,
+        noise_floor=noise_floor(times["baseline"], times["repeat"], seed),
+        baseline_us=tuple(times["baseline"]),
+        candidate_us=tuple(times["candidate"]),
+        repeat_us=tuple(times["repeat"]),
+        flush_bytes=flush,
+        suspicions=suspicions,
+        details={"floor_us": floor_us, "rounds": plan.rounds, "seed": plan.seed},
+    )
+
+
+def _rotate(
+    processes: Mapping[str, TimingProcess], plan: TimingPlan, rng: np.random.Generator
+) -> tuple[dict[str, list[Sample]], list[str]]:
+    """Rounds in a new random order each, and its mirror image after it.
+
+    Inputs are drawn anew for every round, the same for all three, so a program that remembers its last call computes
+    the wrong thing; which calls are compared is decided after they ran.
+    """
+    samples: dict[str, list[Sample]] = {name: [] for name in processes}
+    mismatches: list[str] = []
+    for _ in range(-(-plan.rounds // 2)):
+        order = [str(n) for n in rng.permutation(list(processes))]
+        for names in (order, order[::-1]):
+            variant = int(rng.integers(2**31))
+            for name in names:
+                samples[name].append(processes[name].timed_call(variant, plan.call_timeout_s))
+            if rng.random() < CHECKED_SHARE or (not mismatches and len(samples["baseline"]) == 1):
+                ours, theirs = (processes[n].results(plan.call_timeout_s) for n in ("candidate", "baseline"))
+                mismatches += [f"{m.place}: {m.message} [{m.check}]" for m in compare(ours, theirs).mismatches]
+    return samples, mismatches
+
+
+def suspicions_of(samples: Mapping[str, Sequence[Sample]], floor_us: float | None) -> tuple[str, ...]:
+    """Why these times must not be believed: impossible, spent elsewhere, or taken on a machine that changed."""
+    found = []
+    for name in ("baseline", "candidate"):
+        taken = [s.device_us for s in samples[name]]
+        middle = float(np.median(taken))
+        if middle <= 0 or not np.isfinite(middle):
+            found.append(f"{name}: {middle} us is no time")
+        elif floor_us is not None and middle < floor_us:
+            found.append(f"{name}: {middle:.2f} us is below the roofline floor of {floor_us:.2f} us")
+    saved = _median_difference(samples, "device_us")
+    for what in ("late_us", "host_us"):
+        outside = -_median_difference(samples, what)
+        if saved > 0 and outside > max(saved, 50.0):
+            found.append(
+                f"candidate: the {saved:.1f} us saved between the timestamps are spent outside of them "
+                f"({outside:.1f} us more): work on another stream or thread"
+            )
+            break
+    first, second = _halves(samples)
+    if first.low > second.high or second.low > first.high:
+        found.append(f"the first half of the runs gives {first}, the second {second}: the machine was not steady")
+    return tuple(found)
+
+
+def _median_difference(samples: Mapping[str, Sequence[Sample]], what: str) -> float:
+    """Baseline minus candidate of one number of the samples, in microseconds."""
+    a, b = ([float(getattr(s, what)) for s in samples[n]] for n in ("baseline", "candidate"))
+    return float(np.median(a) - np.median(b))
+
+
+def _halves(samples: Mapping[str, Sequence[Sample]]) -> tuple[Interval, Interval]:
+    a, b = ([s.device_us for s in samples[n]] for n in ("baseline", "candidate"))
+    half = len(a) // 2
+    return median_ratio_interval(a[:half], b[:half]), median_ratio_interval(a[half:], b[half:])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Time two files from the command line; prints JSON. Exit status 0 gain, 3 no gain, 1 not measurable."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("baseline", type=Path)
+    parser.add_argument("candidate", type=Path)
+    parser.add_argument("--entry", required=True, help="function to call in both files")
+    parser.add_argument(
+        "--inputs", type=Path, required=True, help="trusted file with make(seed, device) -> (args, kwargs)"
+    )
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--floor-us", type=float, default=None)
+    options = parser.parse_args(argv)
+    a, b = (
+        ProgramSpec(path.resolve(), options.entry, options.inputs.resolve())
+        for path in (options.baseline, options.candidate)
+    )
+    try:
+        timing = time_pair(a, b, TimingPlan(rounds=options.rounds, device=options.device), floor_us=options.floor_us)
+    except TimingError as fault:
+        print(json.dumps({"fault": str(fault)}))
+        return 1
+    print(json.dumps(timing.to_json()))
+    return 0 if timing.gain else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

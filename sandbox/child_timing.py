@@ -1,0 +1,231 @@
+"""Child side of timing: load one program, then prepare and time one call per request.
+
+Everything this file needs from torch is bound before the program is imported, so that patching `torch.cuda.Event` or
+`time.perf_counter` afterwards changes nothing here. Stands alone: it imports nothing of the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+_MIN_FLUSH_BYTES = 512 * 1024 * 1024
+_CPU_FLUSH_BYTES = 8 * 1024 * 1024
+
+
+class CpuClock:
+    """The host's clock around the call. For machines without a GPU."""
+
+    name = "CPU"
+
+    def __init__(self, flush_bytes: int | None) -> None:
+        import torch
+
+        self.flush_bytes = flush_bytes or _CPU_FLUSH_BYTES
+        self._flush = torch.zeros(self.flush_bytes, dtype=torch.uint8)
+        self._fill = torch.Tensor.fill_
+        self._now = time.perf_counter_ns
+
+    def flush(self, value: int) -> None:
+        self._fill(self._flush, value % 256)
+
+    def wait(self) -> None:
+        pass
+
+    def measure(self, call: Callable[[], object]) -> tuple[float, float]:
+        start = self._now()
+        call()
+        return (self._now() - start) / 1e3, 0.0
+
+
+class DeviceClock:
+    """Timestamps of the device around the call, on the stream the program was given.
+
+    The whole device is idle before. After the call it is waited for and stamped once more: work that another stream
+    still did behind the last timestamp shows as `late_us`.
+    """
+
+    def __init__(self, flush_bytes: int | None) -> None:
+        import torch
+
+        properties = torch.cuda.get_device_properties(0)
+        self.name = torch.cuda.get_device_name(0)
+        cache = int(getattr(properties, "L2_cache_size", 0))
+        # AMD reports its L2 only; the Infinity Cache behind it holds 256 MiB on MI300 and MI350.
+        self.flush_bytes = flush_bytes or max(_MIN_FLUSH_BYTES, 4 * cache)
+        self._flush = torch.zeros(self.flush_bytes, dtype=torch.uint8, device="cuda")
+        self._fill = torch.Tensor.fill_
+        self._event_type = torch.cuda.Event
+        event = torch.cuda.Event(enable_timing=True)
+        self._record, self._elapsed = type(event).record, type(event).elapsed_time
+        self._synchronize = torch.cuda.synchronize
+        self._stream = torch.cuda.current_stream()
+        self._use_stream = torch.cuda.set_stream
+        self._sleep = torch.cuda._sleep
+
+    def flush(self, value: int) -> None:
+        self._fill(self._flush, value % 256)
+
+    def wait(self) -> None:
+        self._synchronize()
+
+    def measure(self, call: Callable[[], object]) -> tuple[float, float]:
+        start, end, idle = (self._event_type(enable_timing=True) for _ in range(3))
+        self._use_stream(self._stream)
+        # The device spins while the host queues the call, so that gaps between launches are not counted as kernel time.
+        self._sleep(200_000)
+        self._record(start, self._stream)
+        call()
+        self._record(end, self._stream)
+        self._synchronize()
+        self._record(idle, self._stream)
+        self._synchronize()
+        return float(self._elapsed(start, end)) * 1e3, float(self._elapsed(end, idle)) * 1e3
+
+
+class Session:
+    """One loaded program and the call that is prepared or was timed last."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self._bytes_of = _byte_reader()
+        self._device = str(request["device"])
+        self._make = _load(Path(request["inputs"]), "wavesmith_inputs").make
+        self._clock = (CpuClock if self._device == "cpu" else DeviceClock)(request["flush_bytes"])
+        source = Path(request["source"])
+        self._digest = hashlib.sha256(source.read_bytes()).hexdigest()
+        sys.path.insert(0, str(source.parent))
+        self._entry: Any = _load(source, source.stem)
+        for part in str(request["entry"]).split("."):
+            self._entry = getattr(self._entry, part)
+        self._arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+        self._results: tuple[object, tuple[Any, ...], dict[str, Any]] | None = None
+
+    def hello(self) -> dict[str, Any]:
+        return {"device": self._clock.name, "flush_bytes": self._clock.flush_bytes, "source_digest": self._digest}
+
+    def prepare(self, variant: int) -> dict[str, Any]:
+        self._arguments = self._make(variant, self._device)
+        self._clock.flush(variant)
+        self._clock.wait()
+        return {}
+
+    def warm_up(self, calls: int, seconds: float) -> dict[str, Any]:
+        end = time.monotonic() + seconds
+        done = 0
+        while done < calls or (time.monotonic() < end and done < 10_000):
+            if done % 16 == 0:
+                self.prepare(done)
+            assert self._arguments is not None
+            args, kwargs = self._arguments
+            self._entry(*args, **kwargs)
+            done += 1
+        self._clock.wait()
+        return {"calls": done}
+
+    def time(self) -> dict[str, Any]:
+        if self._arguments is None:
+            raise RuntimeError("nothing was prepared")
+        args, kwargs = self._arguments
+        self._arguments = None
+        kept: list[object] = []
+        device_us, late_us = self._clock.measure(lambda: kept.append(self._entry(*args, **kwargs)))
+        self._results = (kept[0], args, kwargs)
+        return {"device_us": device_us, "late_us": late_us}
+
+    def results(self, path: Path) -> dict[str, Any]:
+        """Write what the last timed call returned, and its arguments as it left them, as one file of raw bytes."""
+        listing: list[dict[str, Any]] = []
+        with path.open("wb") as out:
+            for place, tensor in _tensors("", self._results):
+                data = self._bytes_of(tensor)
+                listing.append(
+                    {
+                        "place": place,
+                        "dtype": str(tensor.dtype).removeprefix("torch."),
+                        "shape": list(tensor.shape),
+                        "stride": list(tensor.stride()),
+                        "nbytes": len(data),
+                    }
+                )
+                out.write(data)
+        return {"tensors": listing}
+
+
+def _byte_reader() -> Callable[[Any], bytes]:
+    """Reads a tensor's elements in order of its indices; bound before the program can patch anything."""
+    import torch
+
+    contiguous, to_cpu, view, numpy = (getattr(torch.Tensor, n) for n in ("contiguous", "cpu", "view", "numpy"))
+    flat, detach, byte = torch.Tensor.reshape, torch.Tensor.detach, torch.uint8
+
+    def read(tensor: Any) -> bytes:
+        plain = flat(contiguous(to_cpu(detach(tensor))), (-1,))
+        data: bytes = numpy(view(plain, byte)).tobytes()
+        return data
+
+    return read
+
+
+def _tensors(place: str, value: object) -> Iterator[tuple[str, Any]]:
+    """Every tensor of a tree of tuples, lists and dicts with its place, depth first."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _tensors(f"{place}.{key}", item)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from _tensors(f"{place}.{i}", item)
+    elif hasattr(value, "untyped_storage"):
+        yield place, value
+
+
+def _load(path: Path, name: str) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _answer(session: Session | None, request: dict[str, Any]) -> tuple[Session | None, dict[str, Any]]:
+    match request["op"]:
+        case "load":
+            session = Session(request)
+            return session, session.hello()
+        case "warm-up" if session is not None:
+            return session, session.warm_up(int(request["calls"]), float(request["seconds"]))
+        case "prepare" if session is not None:
+            return session, session.prepare(int(request["variant"]))
+        case "time" if session is not None:
+            return session, session.time()
+        case "results" if session is not None:
+            return session, session.results(Path(request["path"]))
+        case other:
+            raise ValueError(f"unknown request {other}")
+
+
+def main() -> None:
+    requests, answers = int(sys.argv[1]), int(sys.argv[2])
+    write = os.write
+    dumps = json.dumps
+    session: Session | None = None
+    with os.fdopen(requests, "rb") as incoming:
+        for line in incoming:
+            try:
+                session, answer = _answer(session, json.loads(line))
+            except Exception as e:  # noqa: BLE001 - the top of a worker: whatever the program raised is the answer
+                answer = {"fault": f"{type(e).__name__}: {e}"}
+            write(answers, dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

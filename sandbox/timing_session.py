@@ -1,0 +1,168 @@
+"""Parent side of timing: a process per program, one request and one answer at a time over a private pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sandbox.correctness import TensorValue
+
+_MAX_ANSWER_BYTES = 1 << 20
+_BIT_TYPES = {"bfloat16": "uint16"} | {f"float8_{k}": "uint8" for k in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One timed call. `late_us`: from the program's last timestamp to the idle device; `host_us`: the whole request as
+    the parent saw it."""
+
+    device_us: float
+    late_us: float
+    host_us: float
+
+
+class TimingError(Exception):
+    """A timed process ended, hung, raised, or answered nonsense; the message says which program and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSpec:
+    """What to time: `entry` of the Python file `source`, called with what the trusted file `inputs` makes.
+
+    `inputs` defines `make(seed: int, device: str) -> (args, kwargs)`; it is imported before the program, and called for
+    every timed call anew. `environment` is added to the few variables a process gets.
+    """
+
+    source: Path
+    entry: str
+    inputs: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+_KEPT_VARIABLES = (
+    "PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+    "CUDA_HOME", "ROCM_PATH", "TRITON_CACHE_DIR", "TRITON_INTERPRET", "VIRTUAL_ENV", "CC", "TRITON_PTXAS_PATH",
+)  # fmt: skip
+
+
+class TimingProcess:
+    """One program, loaded and warm in a process of its own. Raises `TimingError` when it cannot be loaded."""
+
+    def __init__(self, spec: ProgramSpec, device: str, flush_bytes: int | None, timeout_s: float) -> None:
+        self._spec = spec
+        self._buffer = b""
+        to_child, self._request = os.pipe()
+        self._answer, from_child = os.pipe()
+        child = Path(__file__).with_name("child_timing.py")
+        environment = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES} | dict(spec.environment)
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(child), str(to_child), str(from_child)],
+            pass_fds=(to_child, from_child),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(to_child)
+        os.close(from_child)
+        hello = self._ask(
+            {
+                "op": "load",
+                "source": str(spec.source),
+                "entry": spec.entry,
+                "inputs": str(spec.inputs),
+                "device": device,
+                "flush_bytes": flush_bytes,
+            },
+            timeout_s,
+        )
+        self.device_name = str(hello["device"])
+        self.flush_bytes = int(hello["flush_bytes"])
+        self.source_digest = str(hello["source_digest"])
+
+    def warm_up(self, calls: int, seconds: float, timeout_s: float) -> None:
+        self._ask({"op": "warm-up", "calls": calls, "seconds": seconds}, timeout_s + seconds)
+
+    def timed_call(self, variant: int, timeout_s: float) -> Sample:
+        """One call on inputs drawn from `variant`; the cache is flushed before it."""
+        self._ask({"op": "prepare", "variant": variant}, timeout_s)
+        start = time.perf_counter_ns()
+        answer = self._ask({"op": "time"}, timeout_s)
+        host_us = (time.perf_counter_ns() - start) / 1e3
+        return Sample(float(answer["device_us"]), float(answer["late_us"]), host_us)
+
+    def results(self, timeout_s: float) -> dict[str, TensorValue]:
+        """What the last timed call returned, and its arguments as it left them."""
+        with tempfile.TemporaryDirectory(prefix="wavesmith-") as folder:
+            path = Path(folder) / "results"
+            listing = self._ask({"op": "results", "path": str(path)}, timeout_s)["tensors"]
+            data = path.read_bytes()
+        found: dict[str, TensorValue] = {}
+        position = 0
+        for entry in listing:
+            dtype, shape = str(entry["dtype"]), tuple(int(n) for n in entry["shape"])
+            part = data[position : position + int(entry["nbytes"])]
+            position += int(entry["nbytes"])
+            values = np.frombuffer(part, dtype=_BIT_TYPES.get(dtype, dtype)).reshape(shape)
+            found[str(entry["place"])] = TensorValue(dtype, shape, tuple(int(n) for n in entry["stride"]), values)
+        return found
+
+    def _ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        try:
+            os.write(self._request, json.dumps(request).encode() + b"\n")
+        except BrokenPipeError:
+            raise TimingError(self._describe("ended before it was asked")) from None
+        line = self._read_line(time.monotonic() + timeout_s, str(request["op"]))
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise TimingError(self._describe("answered something that is no JSON")) from None
+        if not isinstance(answer, dict) or "fault" in answer:
+            raise TimingError(self._describe(str(answer.get("fault") if isinstance(answer, dict) else answer)))
+        return answer
+
+    def _read_line(self, deadline: float, op: str) -> bytes:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._answer, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    raise TimingError(self._describe(f"gave no answer to `{op}` in time"))
+                chunk = os.read(self._answer, 65536)
+                if not chunk:
+                    raise TimingError(self._describe(f"ended during `{op}`"))
+                self._buffer += chunk
+                if len(self._buffer) > _MAX_ANSWER_BYTES:
+                    raise TimingError(self._describe("answered too much"))
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _describe(self, what: str) -> str:
+        self.close()
+        tail = b""
+        if self._process.stderr is not None and not self._process.stderr.closed:
+            tail = self._process.stderr.read()[-2000:]
+        return f"{self._spec.source.name}: {what}" + (f"\n{tail.decode(errors='replace')}" if tail else "")
+
+    def close(self) -> None:
+        """End the process and everything it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for descriptor in (self._request, self._answer):
+            with suppress(OSError):
+                os.close(descriptor)

@@ -1,0 +1,186 @@
+"""The interval, the noise floor and the decision; and real processes timed against each other with the host's clock."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sandbox.benchmark
+from sandbox.benchmark import (
+    PairTiming,
+    TimingPlan,
+    is_gain,
+    is_loss,
+    median_ratio_interval,
+    noise_floor,
+    roofline_floor_us,
+    suspicions_of,
+    time_pair,
+)
+from sandbox.timing_session import ProgramSpec, Sample, TimingError
+from sandbox.verdict import Interval
+
+
+def times(rng: np.random.Generator, pairs: int, ratio: float, spread: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+    """Two noisy series with common drift, as an interleaved session gives them."""
+    drift = 1 + 0.1 * np.sin(np.linspace(0, 3, pairs))
+    a = 100 * drift * np.exp(spread * rng.standard_normal(pairs))
+    b = 100 / ratio * drift * np.exp(spread * rng.standard_normal(pairs))
+    return a, b
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.43])
+def test_interval_covers_the_true_ratio_about_95_percent_of_the_time(ratio):
+    rng = np.random.default_rng(7)
+    inside = 0
+    for i in range(120):
+        interval = median_ratio_interval(*times(rng, 30, ratio), seed=i)
+        inside += interval.low <= ratio <= interval.high
+    assert 0.88 <= inside / 120 <= 1.0
+
+
+def test_no_false_gain_between_equal_programs():
+    rng = np.random.default_rng(11)
+    wins = 0
+    for i in range(150):
+        a, b = times(rng, 30, 1.0)
+        again = times(rng, 30, 1.0)[0]
+        wins += is_gain(median_ratio_interval(a, b, i), noise_floor(a, again, i))
+    assert wins <= 3
+
+
+def test_a_real_gain_of_ten_percent_is_found():
+    rng = np.random.default_rng(13)
+    a, b = times(rng, 60, 1.1, spread=0.02)
+    again = times(rng, 60, 1.0, spread=0.02)[0]
+    interval = median_ratio_interval(a, b)
+    assert is_gain(interval, noise_floor(a, again))
+    assert not is_gain(Interval(interval.ratio, interval.low, interval.high, 5), 0.01), "five pairs show nothing"
+    assert is_loss(median_ratio_interval(b, a), 0.01)
+
+
+def test_the_same_runs_give_the_same_interval():
+    a, b = times(np.random.default_rng(3), 20, 1.2)
+    assert median_ratio_interval(a, b, 5) == median_ratio_interval(a, b, 5)
+    with pytest.raises(ValueError):
+        median_ratio_interval([1.0], [1.0])
+
+
+def test_one_lucky_run_is_no_gain():
+    a = np.full(30, 100.0)
+    b = a.copy()
+    b[4] = 1.0
+    interval = median_ratio_interval(a, b)
+    assert not is_gain(interval, 0.01)
+
+
+def test_roofline_floor():
+    # 8 MB at 8000 GB/s take 1 us; 4.6 GFLOP at 2300 TFLOP/s take 2 us.
+    assert roofline_floor_us(8e6, {}, 8000, {"bf16": 2300}) == pytest.approx(1.0)
+    assert roofline_floor_us(8e6, {"bf16": 4.6e9, "fp6": 1e15}, 8000, {"bf16": 2300}) == pytest.approx(2.0)
+
+
+INPUTS = """
+import torch
+def make(seed, device):
+    g = torch.Generator().manual_seed(seed)
+    return (torch.randn(256, 64, generator=g),), {}
+"""
+SLOW = """
+def run(x):
+    for _ in range(40):
+        y = x * 2.0
+    return y
+"""
+FAST = """
+def run(x):
+    return x * 2.0
+"""
+LAST_CALL = """
+seen = {}
+def run(x):
+    if "y" not in seen:
+        seen["y"] = x * 2.0
+    return seen["y"]
+"""
+PATCHED = """
+import time
+time.perf_counter_ns = lambda: 0
+def run(x):
+    for _ in range(40):
+        y = x * 2.0
+    return y
+"""
+PLAN = TimingPlan(rounds=24, device="cpu", warmup_s=0.05, flush_bytes=1 << 20)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("timing")
+    for name, text in {"inputs": INPUTS, "slow": SLOW, "fast": FAST, "last": LAST_CALL, "patched": PATCHED}.items():
+        (path / f"{name}.py").write_text(text)
+    (path / "hangs.py").write_text("def run(x):\n    while True:\n        pass\n")
+    (path / "dies.py").write_text("import os\ndef run(x):\n    os._exit(3)\n")
+    return path
+
+
+def measure(folder: Path, baseline: str, candidate: str) -> PairTiming:
+    specs = [ProgramSpec(folder / f"{n}.py", "run", folder / "inputs.py") for n in (baseline, candidate)]
+    return time_pair(*specs, plan=PLAN)
+
+
+def test_real_processes_fast_against_slow(folder):
+    timing = measure(folder, "slow", "fast")
+    assert timing.gain, timing
+    assert timing.interval.low > 3
+
+
+def samples(device_us: float, late_us: float = 0.0, host_us: float = 0.0) -> list[Sample]:
+    return [Sample(device_us + i % 3 * 0.1, late_us, device_us + host_us) for i in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "floor_us", "reason"),
+    [
+        (samples(5.0), 20.0, "roofline floor"),
+        (samples(0.0), None, "is no time"),
+        (samples(5.0, late_us=300.0), None, "another stream"),
+        (samples(5.0, host_us=900.0), None, "another stream or thread"),
+        (samples(90.0)[:15] + samples(40.0)[:15], None, "not steady"),
+        (samples(50.0), 20.0, None),
+    ],
+)
+def test_times_that_must_not_be_believed(candidate, floor_us, reason):
+    found = suspicions_of({"baseline": samples(100.0), "candidate": candidate}, floor_us)
+    assert (reason is None and not found) or any(reason in s for s in found), found
+
+
+def test_replaying_the_last_call_and_patching_the_clock_do_not_pay(folder):
+    replayed = measure(folder, "slow", "last")
+    assert not replayed.gain
+    assert any("wrong result" in s for s in replayed.suspicions)
+    patched = measure(folder, "slow", "patched")
+    assert not patched.gain
+    assert 0.5 < patched.interval.ratio < 2
+
+
+@pytest.mark.parametrize("name", ["hangs", "dies"])
+def test_a_program_that_never_answers_is_a_named_fault(folder, name):
+    spec = ProgramSpec(folder / f"{name}.py", "run", folder / "inputs.py")
+    plan = TimingPlan(rounds=2, device="cpu", warmup_s=0.0, call_timeout_s=3.0, flush_bytes=1 << 20)
+    with pytest.raises(TimingError, match=name):
+        time_pair(spec, spec, plan)
+
+
+def test_runs_as_a_script(folder):
+    script = Path(sandbox.benchmark.__file__)
+    command = [sys.executable, str(script), str(folder / "slow.py"), str(folder / "fast.py"), "--entry", "run"]
+    command += ["--inputs", str(folder / "inputs.py"), "--device", "cpu", "--rounds", "14"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200)
+    assert done.returncode in (0, 3), done.stderr
+    assert json.loads(done.stdout)["device"] == "CPU"
