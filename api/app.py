@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import anyio.to_thread
-from fastapi import Depends, FastAPI, File, Form, Header, Query, Request, Response, UploadFile
+from fastapi import FastAPI, File, Form, Header, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, StreamingResponse
 
 from agent.report import Report
@@ -229,16 +229,15 @@ def _add_service_routes(app: FastAPI, store: Store) -> None:
         """The process answers."""
         return {"status": "ok"}
 
-    def workers_alive(_request: Request) -> int:
-        return len(store.workers(seen_within_s=WORKER_SILENCE_S))
-
     @app.get("/readyz", tags=["service"], operation_id="ready")
-    def ready(alive: Annotated[int, Depends(workers_alive)]) -> dict[str, Any]:
+    def ready() -> dict[str, Any]:
         """The database can be written and at least one worker is alive."""
         store.probe()
+        alive = store.workers(seen_within_s=WORKER_SILENCE_S)
         if not alive:
             raise ProblemError(503, "not-ready", "No worker is alive.", headers={"Retry-After": "5"})
-        return {"status": "ready", "workers": alive, "jobs": store.counts()}
+        workers = [{"name": w.name, "isolation": w.isolation} for w in alive]
+        return {"status": "ready", "workers": workers, "jobs": store.counts()}
 
     @app.get("/problems/{kind}", tags=["service"], operation_id="explainProblem", response_class=PlainTextResponse)
     def explain_problem(kind: str) -> str:

@@ -6,6 +6,7 @@ import hmac
 import secrets
 from typing import cast
 
+from fastapi import HTTPException
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,10 +16,6 @@ from api.settings import Settings
 
 OPEN_PATHS = ("/healthz", "/readyz")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-
-
-class _BodyTooLargeError(Exception):
-    pass
 
 
 class Gate:
@@ -38,12 +35,9 @@ class Gate:
         headers = Headers(scope=scope)
         request_id = secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
-        started = False
 
         async def named_send(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 out = MutableHeaders(scope=message)
                 out["X-Request-ID"] = request_id
                 out["X-Content-Type-Options"] = "nosniff"
@@ -53,11 +47,7 @@ class Gate:
         if refusal is not None:
             await refusal(scope, receive, named_send)
             return
-        try:
-            await self._app(scope, _counted(receive, self._max_bytes), named_send)
-        except _BodyTooLargeError:
-            if not started:
-                await self._too_large()(scope, receive, named_send)
+        await self._app(scope, _counted(receive, self._max_bytes), named_send)
 
     def _refuse(self, scope: Scope, headers: Headers) -> JSONResponse | None:
         length = headers.get("content-length", "0")
@@ -79,8 +69,11 @@ class Gate:
         return None
 
     def _too_large(self) -> JSONResponse:
-        limit = self._max_bytes
-        return problem_response(413, "too-large", f"A request may have {limit} bytes.", max_bytes=limit)
+        return problem_response(413, "too-large", _too_large_detail(self._max_bytes))
+
+
+def _too_large_detail(max_bytes: int) -> str:
+    return f"A request may have {max_bytes} bytes."
 
 
 def _hostname(value: str) -> str:
@@ -101,7 +94,7 @@ def _counted(receive: Receive, max_bytes: int) -> Receive:
         if message["type"] == "http.request":
             seen += len(cast("bytes", message.get("body", b"")))
             if seen > max_bytes:
-                raise _BodyTooLargeError
+                raise HTTPException(413, _too_large_detail(max_bytes))
         return message
 
     return counted
