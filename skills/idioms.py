@@ -1,0 +1,128 @@
+"""Small readings of Triton programs that several skills share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from skills.triton_source import TL, JitFunction, Launch, TritonSource, dict_items, dotted_name, walk
+
+_VENDOR = re.compile(r"hip|cuda|rocm|\bamd|nvidia|capability|hopper|blackwell|\bsm_?\d+|backend", re.IGNORECASE)
+
+
+def vendor_guarded(source: TritonSource, node: cst.CSTNode) -> bool:
+    """Whether the code stands under a test of the vendor or architecture, so that its author already chose per target."""
+    for ancestor in source.ancestors(node):
+        if isinstance(ancestor, cst.If | cst.IfExp) and _VENDOR.search(source.code(ancestor.test)):
+            return True
+        if isinstance(ancestor, cst.FunctionDef) and re.search(r"cuda|nvidia|hopper", ancestor.name.value):
+            return True
+    return False
+
+
+def spread_dicts(source: TritonSource, call: cst.Call) -> Iterator[cst.BaseExpression]:
+    """Dict displays that reach a call as `**name` or `**{...}`: the literal itself, or what the name was assigned."""
+    for arg in call.args:
+        if arg.star != "**":
+            continue
+        if isinstance(arg.value, cst.Dict | cst.Call):
+            yield arg.value
+        name = dotted_name(arg.value)
+        if name is None:
+            continue
+        for node in source.nodes:
+            if isinstance(node, cst.Assign) and any(dotted_name(t.target) == name for t in node.targets):
+                if tuple(dict_items(node.value)):
+                    yield node.value
+
+
+def tl_call(source: TritonSource, node: cst.CSTNode, *names: str) -> cst.Call | None:
+    """The node as a call of one of these `triton.language` functions (also `tl.math.*`), else None."""
+    if not isinstance(node, cst.Call):
+        return None
+    name = source.qualified(node.func)
+    if name is None or not name.startswith(f"{TL}."):
+        return None
+    return node if name.removeprefix(f"{TL}.").removeprefix("math.") in names else None
+
+
+def method_call(node: cst.CSTNode, name: str) -> cst.Call | None:
+    """The node as a call of the method `name`, for example `x.to(...)`, else None."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == name:
+        return node
+    return None
+
+
+def names_in(node: cst.CSTNode) -> set[str]:
+    """Every plain name read or written below the node (attribute names excluded)."""
+    found: set[str] = set()
+    for n in walk(node):
+        if isinstance(n, cst.Attribute):
+            continue
+        if isinstance(n, cst.Name):
+            found.add(n.value)
+    return found
+
+
+def needs_parentheses(node: cst.CSTNode) -> bool:
+    """Whether an expression must be parenthesised to become an operand of `*` or take a method call."""
+    return isinstance(
+        node,
+        cst.BinaryOperation
+        | cst.UnaryOperation
+        | cst.BooleanOperation
+        | cst.Comparison
+        | cst.IfExp
+        | cst.Lambda
+        | cst.Tuple
+        | cst.NamedExpr,
+    )
+
+
+def operand(source: TritonSource, node: cst.CSTNode) -> str:
+    """The node's text, in parentheses where it needs them."""
+    text = source.code(node)
+    return f"({text})" if needs_parentheses(node) else text
+
+
+def assignments(source: TritonSource, within: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
+    """Every value assigned to a plain name below a node, augmented assignments included."""
+    for node in walk(within):
+        if (isinstance(node, cst.Assign) and any(dotted_name(t.target) == name for t in node.targets)) or (isinstance(node, cst.AnnAssign) and node.value is not None and dotted_name(node.target) == name) or (isinstance(node, cst.AugAssign) and dotted_name(node.target) == name):
+            yield node.value
+
+
+def base_param(source: TritonSource, function: JitFunction, pointer: cst.BaseExpression) -> str | None:
+    """The kernel parameter a pointer expression starts from, followed through sums and local names; None when unclear."""
+    params = {p.name for p in function.params}
+    seen: set[str] = set()
+
+    def follow(node: cst.CSTNode) -> str | None:
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add | cst.Subtract):
+            return follow(node.left) or follow(node.right)
+        if isinstance(node, cst.Subscript):
+            return follow(node.value)
+        if isinstance(node, cst.Name) and node.value not in seen:
+            seen.add(node.value)
+            for value in assignments(source, function.node.body, node.value):
+                if (found := follow(value)) is not None:
+                    return found
+            return node.value if node.value in params else None
+        return None
+
+    return follow(pointer)
+
+
+def bound_argument(function: JitFunction, launch: Launch, name: str) -> cst.BaseExpression | None:
+    """What a launch passes for a kernel parameter, by keyword or position; None when it is not written there."""
+    given = launch.keyword(name)
+    if given is not None:
+        return given.value
+    for position, param in enumerate(function.params):
+        if param.name == name and position < len(launch.call.args):
+            before = launch.call.args[: position + 1]
+            if all(a.keyword is None and not a.star for a in before):
+                return before[-1].value
+    return None
