@@ -148,7 +148,7 @@ def samples(device_us: float, late_us: float = 0.0, host_us: float = 0.0) -> lis
     ("candidate", "floor_us", "reason"),
     [
         (samples(5.0), 20.0, "roofline floor"),
-        (samples(0.0), None, "is no time"),
+        ([Sample(0.0, 0.0, 0.0)] * 30, None, "is no time"),
         (samples(5.0, late_us=300.0), None, "another stream"),
         (samples(5.0, host_us=900.0), None, "another stream or thread"),
         (samples(90.0)[:15] + samples(40.0)[:15], None, "not steady"),
