@@ -35,7 +35,8 @@ class Failure:
     @property
     def sentence(self) -> str:
         place = f"{self.kernel}, line {self.line}" if self.line is not None else self.kernel
-        return f"{place}: {self.message}"
+        message = " ".join(self.message.split())
+        return f"{place}: {message if len(message) <= 300 else message[:299] + '…'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,13 @@ def _evidence(report: Report) -> list[str]:
     if report.artifacts.patch is None:
         return []
     word = "validated" if report.correctness.validated else "not validated"
-    speed = f": {report.speed.statement}" if report.speed.statement else ""
+    speed = f": {_inline(report.speed.statement)}" if report.speed.statement else ""
     lines = [
         "## What was shown",
         "",
         f"- Correctness: **{report.correctness.level}** ({word}).",
         f"- Speed: **{report.speed.level}**{speed}",
-        *(f"- {s}" for s in report.statements),
+        *(f"- {_inline(s)}" for s in report.statements),
         "",
         f"Apply with `git apply {report.artifacts.patch}` from the root of the repository.",
     ]
@@ -64,7 +64,7 @@ def _baseline(report: Report) -> list[str]:
             lines.append(f"  `{failure.source_line.strip()}`")
     if base.bottlenecks:
         lines += ["", f"Bottlenecks: {', '.join(base.bottlenecks)}."]
-    lines += ["", *(f"- {n}" for n in base.notes)] if base.notes else []
+    lines += ["", *(f"- {_inline(n)}" for n in base.notes)] if base.notes else []
     if base.kernels:
         after = {k.kernel: k.metrics for k in report.result}
         lines += ["", "| kernel | metric | before | after |", "|---|---|---|---|"]
