@@ -13,7 +13,7 @@ def report_markdown(report: Report) -> str:
         [
             f"# {report.file.path} for {report.target.arch} ({report.target.board}): {report.outcome}",
             "",
-            report.summary,
+            _inline(report.summary),
         ],
         _evidence(report),
         _baseline(report),
