@@ -1,4 +1,5 @@
-"""The cases of a skill folder as data: golden pairs, kernels that must not change, and constructs that must be refused."""
+"""The cases of a skill folder as data: golden pairs, kernels that must not change, and constructs that must be
+refused."""
 
 from __future__ import annotations
 

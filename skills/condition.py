@@ -1,9 +1,9 @@
 """Conditions of a skill: one fact, one operator, one value per line, read from YAML and never evaluated as code.
 
 A line is `FACT OPERATOR VALUE`, for example `vgpr_spill_count > 0`, `target.arch in [gfx942, gfx950]` or
-`lds_bytes > target.lds_bytes_per_workgroup` (a value that is itself the name of a fact stands for that fact). A fact that was
-not collected makes a condition unknown, and an unknown condition is not met; `... if known` lets it pass instead, for skills
-that can work from the source alone.
+`lds_bytes > target.lds_bytes_per_workgroup` (a value that is itself the name of a fact stands for that fact). A fact
+that was not collected makes a condition unknown, and an unknown condition is not met; `... if known` lets it pass
+instead, for skills that can work from the source alone.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def parse_condition(text: str, vocabulary: Collection[str]) -> Condition:
 
 
 def _literal(text: str, line: str) -> Value:
-    """A YAML scalar or a flat list of names; a word with spaces must be quoted, so that a second operator never hides."""
+    """A YAML scalar or a flat list of names; a word with spaces must be quoted, so that a second operator never
+    hides."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:

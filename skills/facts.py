@@ -1,8 +1,8 @@
 """Facts: what is known about a kernel, under a closed list of names that skill conditions may use.
 
 A fact that was not collected is missing with a reason, never a made-up number. Facts come from the source text
-(`skills.source_facts`), the recorded launches, the compile results and profiles, the target and the request. They exist per
-jit kernel and, aggregated with the worst value of each, for the file.
+(`skills.source_facts`), the recorded launches, the compile results and profiles, the target and the request. They exist
+per jit kernel and, aggregated with the worst value of each, for the file.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class ArgLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Facts(Mapping[str, "Value | None"]):
-    """Collected values by name; `reason(name)` says why one is missing, `kernels` holds the facts of each jit kernel."""
+    """Collected values by name; `reason(name)` says why one is missing, `kernels` holds the facts of each jit
+    kernel."""
 
     known: Mapping[str, Value]
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -208,7 +209,8 @@ _SUMMED = frozenset({"launch.count"})
 
 
 def worst(parts: Iterable[Mapping[str, Value]]) -> dict[str, Value]:
-    """Several sets of facts as one: numbers by their worst, names united, `failed` before `ok`, the first text otherwise."""
+    """Several sets of facts as one: numbers by their worst, names united, `failed` before `ok`, the first text
+    otherwise."""
     merged: dict[str, Value] = {}
     for part in parts:
         for name, value in part.items():
@@ -238,7 +240,8 @@ def build_facts(
     missing: Mapping[str, str] | None = None,
     allow_approx: bool = False,
 ) -> Facts:
-    """The facts of a file: `kernels` maps each jit kernel to the facts of its launches, compile results and profiles."""
+    """The facts of a file: `kernels` maps each jit kernel to the facts of its launches, compile results and
+    profiles."""
     per_kernel = {name: worst(parts) for name, parts in kernels.items()}
     whole = {k: v for k, v in worst(per_kernel.values()).items() if k != "kernel.name"}
     values = {**whole, **dict(file_values or {}), **target_facts(target, allow_approx=allow_approx)}

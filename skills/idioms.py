@@ -13,7 +13,8 @@ _VENDOR = re.compile(r"hip|cuda|rocm|\bamd|nvidia|capability|hopper|blackwell|\b
 
 
 def vendor_guarded(source: TritonSource, node: cst.CSTNode) -> bool:
-    """Whether the code stands under a test of the vendor or architecture, so that its author already chose per target."""
+    """Whether the code stands under a test of the vendor or architecture, so that its author already chose per
+    target."""
     for ancestor in source.ancestors(node):
         if isinstance(ancestor, cst.If | cst.IfExp) and _VENDOR.search(source.code(ancestor.test)):
             return True
@@ -33,9 +34,9 @@ def spread_dicts(source: TritonSource, call: cst.Call) -> Iterator[cst.BaseExpre
         if name is None:
             continue
         for node in source.nodes:
-            if isinstance(node, cst.Assign) and any(dotted_name(t.target) == name for t in node.targets):
-                if tuple(dict_items(node.value)):
-                    yield node.value
+            named = isinstance(node, cst.Assign) and any(dotted_name(t.target) == name for t in node.targets)
+            if named and isinstance(node, cst.Assign) and tuple(dict_items(node.value)):
+                yield node.value
 
 
 def tl_call(source: TritonSource, node: cst.CSTNode, *names: str) -> cst.Call | None:
@@ -90,12 +91,19 @@ def operand(source: TritonSource, node: cst.CSTNode) -> str:
 def assignments(source: TritonSource, within: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
     """Every value assigned to a plain name below a node, augmented assignments included."""
     for node in walk(within):
-        if (isinstance(node, cst.Assign) and any(dotted_name(t.target) == name for t in node.targets)) or (isinstance(node, cst.AnnAssign) and node.value is not None and dotted_name(node.target) == name) or (isinstance(node, cst.AugAssign) and dotted_name(node.target) == name):
+        if isinstance(node, cst.Assign):
+            targets = [t.target for t in node.targets]
+        elif isinstance(node, cst.AnnAssign | cst.AugAssign):
+            targets = [node.target]
+        else:
+            continue
+        if node.value is not None and any(dotted_name(t) == name for t in targets):
             yield node.value
 
 
 def base_param(source: TritonSource, function: JitFunction, pointer: cst.BaseExpression) -> str | None:
-    """The kernel parameter a pointer expression starts from, followed through sums and local names; None when unclear."""
+    """The kernel parameter a pointer expression starts from, followed through sums and local names; None when
+    unclear."""
     params = {p.name for p in function.params}
     seen: set[str] = set()
 

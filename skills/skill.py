@@ -1,4 +1,5 @@
-"""A skill: one tuning or porting principle as data (`skill.yaml`) and a pure transformation (`transform.py`) beside it."""
+"""A skill: one tuning or porting principle as data (`skill.yaml`) and a pure transformation (`transform.py`) beside
+it."""
 
 from __future__ import annotations
 
@@ -236,7 +237,8 @@ def _line_of(node: Any, path: tuple[int | str, ...]) -> int:
 
 
 def load_skill(folder: Path) -> Skill:
-    """One skill folder of the library; raises `InputError` for a bad `skill.yaml`, `WavesmithError` for a bad transform."""
+    """One skill folder of the library; raises `InputError` for a bad `skill.yaml`, `WavesmithError` for a bad
+    transform."""
     file = folder / "skill.yaml"
     if not file.is_file():
         raise InputError("there is no skill.yaml.", file=folder, remedy="Every folder of the library is a skill.")
@@ -258,7 +260,8 @@ def load_skill(folder: Path) -> Skill:
 
 @cache
 def load_library() -> Library:
-    """Every skill folder of the library, checked; raises as `load_skill`, and `InputError` for unknown ids in relations."""
+    """Every skill folder of the library, checked; raises as `load_skill`, and `InputError` for unknown ids in
+    relations."""
     folders = sorted(p for p in LIBRARY_FOLDER.iterdir() if p.is_dir() and not p.name.startswith(("_", ".")))
     skills = {skill.id: skill for skill in map(load_skill, folders)}
     for skill in skills.values():

@@ -27,8 +27,8 @@ def collect_facts(
     """Everything known about a file.
 
     `observed` maps a jit kernel to facts of its launches (`facts.launch_facts`), compile results and profiles
-    (`facts.profile_facts`); `file_values` holds facts of the whole build, such as `compile.status` when importing the file
-    already failed; `missing` says why others could not be collected.
+    (`facts.profile_facts`); `file_values` holds facts of the whole build, such as `compile.status` when importing
+    the file already failed; `missing` says why others could not be collected.
     """
     parts: dict[str, list[Mapping[str, Value]]] = {n: list(v) for n, v in (observed or {}).items()}
     whole: dict[str, Value] = {}

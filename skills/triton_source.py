@@ -1,4 +1,5 @@
-"""A Triton file as a syntax tree with what skills look for: jit functions, launches, autotune configs, resolved names."""
+"""A Triton file as a syntax tree with what skills look for: jit functions, launches, autotune configs, resolved
+names."""
 
 from __future__ import annotations
 
@@ -261,16 +262,12 @@ class TritonSource:
     def _kernel_aliases(self) -> Iterator[tuple[str, str]]:
         """Local names for kernels: `kernel = a_kernel if cond else b_kernel`, `self.kernel = a_kernel`."""
         for node in self.nodes:
-            if isinstance(node, cst.Assign):
-                target = dotted_name(node.targets[0].target)
-                for name in walk(node.value):
-                    if (
-                        isinstance(name, cst.Name)
-                        and name.value in self.functions
-                        and not isinstance(node.value, cst.Call)
-                    ):
-                        if target:
-                            yield target.split(".")[-1], name.value
+            if not isinstance(node, cst.Assign) or isinstance(node.value, cst.Call):
+                continue
+            target = dotted_name(node.targets[0].target) or ""
+            for name in walk(node.value):
+                if isinstance(name, cst.Name) and name.value in self.functions:
+                    yield target.split(".")[-1], name.value
 
     def _launches(self) -> Iterator[Launch]:
         for node in self.nodes:

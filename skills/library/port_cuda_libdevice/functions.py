@@ -2,7 +2,7 @@
 
 Templates take the argument texts as {0}, {1}, ... (parenthesised where needed), `{tl}` and `{ld}` as the local names of
 `triton.language` and `triton.language.extra.libdevice`. `{0}` may stand several times: the compiler shares the value.
-Semantics are those of the CUDA libdevice user's guide; each template was compared with CUDA's definition, special values included.
+Semantics are those of NVIDIA's libdevice user's guide.
 """
 
 from __future__ import annotations
@@ -10,12 +10,85 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 HIP_FUNCTIONS = frozenset(
-    ["abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "cyl_bessel_i0", "cyl_bessel_i1", "erf", "erfc", "erfcx", "erfinv", "exp", "exp2", "expm1", "fast_dividef", "fast_expf", "fast_tanhf", "floor", "fma", "fmod", "hypot", "ilogb", "isinf", "isnan", "j0", "j1", "ldexp", "lgamma", "llrint", "log", "log10", "log1p", "log2", "nearbyint", "nextafter", "pow", "round", "rsqrt", "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "y0", "y1"]
+    [
+        "abs",
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "ceil",
+        "copysign",
+        "cos",
+        "cosh",
+        "cyl_bessel_i0",
+        "cyl_bessel_i1",
+        "erf",
+        "erfc",
+        "erfcx",
+        "erfinv",
+        "exp",
+        "exp2",
+        "expm1",
+        "fast_dividef",
+        "fast_expf",
+        "fast_tanhf",
+        "floor",
+        "fma",
+        "fmod",
+        "hypot",
+        "ilogb",
+        "isinf",
+        "isnan",
+        "j0",
+        "j1",
+        "ldexp",
+        "lgamma",
+        "llrint",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "nearbyint",
+        "nextafter",
+        "pow",
+        "round",
+        "rsqrt",
+        "signbit",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+        "trunc",
+        "y0",
+        "y1",
+    ]
 )
 """What `triton/language/extra/hip/libdevice.py` of Triton 3.6 defines."""
 
 TRITON_MATH = frozenset(
-    ["abs", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "rsqrt", "sin", "sqrt", "sqrt_rn", "umulhi"]
+    [
+        "abs",
+        "ceil",
+        "cos",
+        "div_rn",
+        "erf",
+        "exp",
+        "exp2",
+        "fdiv",
+        "floor",
+        "fma",
+        "log",
+        "log2",
+        "rsqrt",
+        "sin",
+        "sqrt",
+        "sqrt_rn",
+        "umulhi",
+    ]
 )
 """What `tl.math` of Triton 3.6 defines."""
 
@@ -198,8 +271,8 @@ def refusal_of(name: str) -> tuple[str, str]:
     if name in _DIRECTED:
         way = {"rd": "down", "ru": "up", "rz": "towards zero"}[name[-2:]]
         return (
-            f"libdevice.{name} rounds {way}; the HIP device library has no directed rounding, and the plain operation would "
-            f"break bounds that rest on it",
+            f"libdevice.{name} rounds {way}; the HIP device library has no directed rounding, and the plain "
+            "operation would break bounds that rest on it",
             "compute in the next wider type and step with libdevice.nextafter where the result is on the wrong side",
         )
     return (

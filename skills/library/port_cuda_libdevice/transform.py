@@ -149,8 +149,8 @@ def _inside_name(source: TritonSource, node: cst.CSTNode) -> bool:
 def _import_edits(source: TritonSource) -> Iterator[Edit]:
     """Imports that name CUDA's library, or one that newer Triton does not have, or functions that HIP lacks.
 
-    Triton looks up every global that comes from the neutral module in the vendor's, used or not, so a name that HIP lacks may
-    not stay behind.
+    Triton looks up every global that comes from the neutral module in the vendor's, used or not, so a name that HIP
+    lacks may not stay behind.
     """
     for node in source.nodes:
         if isinstance(node, cst.ImportFrom) and node.module is not None and not isinstance(node.names, cst.ImportStar):

@@ -177,7 +177,8 @@ def _allocation(source: TritonSource, host: cst.FunctionDef, variable: str) -> t
 
 
 def _outermost(source: TritonSource, launch: cst.Call, allocation: cst.Call) -> cst.CSTNode:
-    """The statement after which the buffer is complete: the launch, or the outermost loop or branch it alone stands in."""
+    """The statement after which the buffer is complete: the launch, or the outermost loop or branch it alone stands
+    in."""
     outer: cst.CSTNode = source.statement(launch)
     block = source.parent(source.statement(allocation))
     for ancestor in source.ancestors(launch):
