@@ -15,6 +15,7 @@ from typing import Annotated
 import click
 import typer
 
+from agent.companions import load_with_companions
 from agent.job import Budget, JobRequest, Options, parse_requirement
 from agent.orchestrator import optimize as run_optimize
 from agent.patch import repository_path
@@ -22,7 +23,7 @@ from agent.versions import toolchain_versions
 from api import cli_service, cli_skills
 from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result
 from sandbox.errors import InputError, WavesmithError
-from sandbox.kernel import Language, load_kernel
+from sandbox.kernel import Language
 from sandbox.target import load_target
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -59,7 +60,7 @@ def optimize(
     as_json: JsonOption = False,
 ) -> None:
     """Find a better version of a kernel and prove it: patch and report."""
-    kernel = load_kernel(file)
+    kernel = load_with_companions(file)
     if kernel.language is not Language.TRITON:
         raise InputError("this is not a Triton file.", file=file, remedy="CUDA and HIP sources go to `wavesmith port`.")
     board = load_target(target)
@@ -75,7 +76,7 @@ def optimize(
         target=board,
         path=path or repository_path(file),
         original=file.read_bytes(),
-        harness=load_kernel(harness) if harness else None,
+        harness=load_with_companions(harness) if harness else None,
         workload=workload,
         options=options,
     )

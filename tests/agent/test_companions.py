@@ -1,0 +1,53 @@
+"""Local imports travel with a kernel; installed packages and files outside its folder do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent import companions
+from agent.companions import load_with_companions
+from sandbox.errors import InputError
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def test_modules_and_packages_are_followed(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "k.py": "import torch, helper\nfrom pkg.sub import f\nfrom pkg import other\nimport os.path\n",
+            "helper.py": "from second import x\n",
+            "second.py": "import helper  # a cycle\nx = 1\n",
+            "pkg/__init__.py": "from . import base\n",
+            "pkg/base.py": "",
+            "pkg/sub.py": "from .deep.leaf import f\n",
+            "pkg/deep/leaf.py": "from ...secret import y\ndef f(): pass\n",
+            "pkg/other.py": "",
+            "unrelated.py": "",
+        },
+    )
+    kernel = load_with_companions(tmp_path / "k.py")
+    expected = ["helper.py", "pkg/__init__.py", "pkg/base.py", "pkg/deep/leaf.py", "pkg/other.py", "pkg/sub.py"]
+    assert sorted(kernel.companions) == sorted([*expected, "second.py"])
+
+
+def test_nothing_above_the_folder_is_taken(tmp_path: Path) -> None:
+    write(tmp_path, {"secret.py": "x = 1\n", "in/k.py": "from ..secret import x\nfrom . import k\nimport secret\n"})
+    assert not load_with_companions(tmp_path / "in" / "k.py").companions
+
+
+def test_too_many_and_unreadable_files_are_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"k.py": "import a\nimport b\n", "a.py": "", "b.py": ""})
+    monkeypatch.setattr(companions, "MAX_FILES", 1)
+    with pytest.raises(InputError, match="more than 1"):
+        load_with_companions(tmp_path / "k.py")
+    (tmp_path / "a.py").write_bytes(b"\xff\xfe")
+    monkeypatch.setattr(companions, "MAX_FILES", 9)
+    with pytest.raises(InputError, match="UTF-8"):
+        load_with_companions(tmp_path / "k.py")
