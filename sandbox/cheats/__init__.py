@@ -86,7 +86,7 @@ def _notes(name: str, before: Source, after: Source) -> list[Finding]:
 
 def _compares_size(node: ast.Compare) -> bool:
     """`x.shape == (128, 64)`, `M == 4096`: equality with a literal size above any tuning constant of two."""
-    if not all(isinstance(op, ast.Eq | ast.In) for op in node.ops):
+    if not all(isinstance(op, ast.Eq | ast.In) for op in node.ops) or "bitwidth" in ast.unparse(node.left):
         return False
     numbers = [
         n.value

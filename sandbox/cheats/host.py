@@ -30,6 +30,27 @@ def host_items(source: Source) -> Iterator[Item]:
     for name, function in source.functions.items():
         for check, node, message in _function_items(source, name, function):
             yield check, f"{check}|{ast.unparse(node)}", getattr(node, "lineno", function.lineno), message
+    for node in _outside_functions(source):
+        if isinstance(node, ast.Lambda):
+            for check, part, message in _lambda_items(source, node):
+                yield check, f"{check}|{ast.unparse(part)}", node.lineno, message
+
+
+def _outside_functions(source: Source) -> Iterator[ast.AST]:
+    """Nodes of decorators and module-level statements: hooks, heuristics and pruning functions live there."""
+    inside = source.kernel_nodes() | {id(n) for f in source.functions.values() for s in f.body for n in ast.walk(s)}
+    return (n for n in ast.walk(source.tree) if id(n) not in inside)
+
+
+def _lambda_items(source: Source, node: ast.Lambda) -> Iterator[tuple[str, ast.AST, str]]:
+    """A lambda outside functions is handed to the autotuner or a heuristic, with the launch's arguments."""
+    for part in ast.walk(node.body):
+        match part:
+            case ast.Call(func=ast.Attribute(value=receiver, attr=attr)) if attr in names.COMPUTING_METHODS:
+                if _computes_on_tensor(source, receiver, attr, set(), set()):
+                    yield "library-call", part, f"`.{attr}()` computes outside the kernel"
+            case _:
+                pass
 
 
 def _judge(source: Source, node: ast.AST) -> Iterator[tuple[str, str, str]]:
@@ -130,7 +151,8 @@ def _assignments(
     targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]
     for target in [t for one in targets for t in (one.elts if isinstance(one, ast.Tuple | ast.List) else [one])]:
         if isinstance(target, ast.Name):
-            if target.id in _protected(source):
+            absent = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is None
+            if target.id in _protected(source) and not absent:
                 yield "monkeypatch", ast.unparse(node), f"gives `{target.id}` another meaning"
             continue
         root, depth = _root(target)
