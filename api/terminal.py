@@ -21,7 +21,10 @@ from rich.table import Table
 from agent.events import Event, Progress, json_lines
 from agent.report import Report
 
-out = Console(highlight=False, soft_wrap=True)
+_PIPED_WIDTH = None if sys.stdout.isatty() else 200
+"""Tables keep their columns when nobody's terminal limits them."""
+
+out = Console(highlight=False, soft_wrap=True, width=_PIPED_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
