@@ -1,0 +1,184 @@
+"""Run a kernel file once in a confined child and record what it did: `capture`.
+
+The file runs unmodified. Every Triton launch is recorded first, then compiled for the target, then executed by the best
+executor at hand; see `sandbox.child_launches`. What comes back is a workload that replays standalone, by
+`sandbox.replay`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.assembly import Assembly, harness_statements
+from sandbox.compile_cache import cache_root
+from sandbox.errors import InputError
+from sandbox.frames import FrameReader
+from sandbox.isolation import Confinement, Ended, Limits, run_isolated
+from sandbox.kernel import Kernel, Language
+from sandbox.target import Target
+from sandbox.workload import EntryCall, HarnessOutcome, Launch, StoredWorkload, Workload
+
+_BOOT = "import sys; sys.path.append({root!r}); from sandbox.harness import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A recorded run, its bytes, and how the child process ended."""
+
+    stored: StoredWorkload
+    ended: Ended
+    notes: tuple[str, ...] = ()
+
+    @property
+    def workload(self) -> Workload:
+        return self.stored.workload
+
+    @property
+    def outcome(self) -> HarnessOutcome:
+        return self.workload.outcome
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        return self.workload.launches
+
+    @property
+    def entries(self) -> tuple[EntryCall, ...]:
+        return self.workload.entries
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How a harness is run differently from how it is written: other seeds, values, sizes."""
+
+    seed: int = 0
+    """Added to every seed the harness sets; 0 leaves it as written."""
+    distribution: str = "recorded"
+    """What the random factories give; see `sandbox.child_random.draw`."""
+    scale: str | None = None
+    """Name of a change of sizes; see `sandbox.rescale`."""
+
+
+def capture(
+    kernel: Kernel,
+    target: Target,
+    *,
+    harness: Kernel | None = None,
+    executor: str = "auto",
+    limits: Limits | None = None,
+    variant: Variant | None = None,
+    compile: bool = True,
+    also: Sequence[Target] = (),
+) -> Capture:
+    """Run the file's harness (or `harness`, which imports it) and record it for `target`.
+
+    `also` are further targets to compile for. Raises `InputError` for a file that is no Triton file, `SandboxError`
+    when the child could not run at all; everything the user's code does wrong is in the result.
+    """
+    if kernel.language is not Language.TRITON:
+        raise InputError("only Triton files can be captured.", file=kernel.filename, remedy="Use `wavesmith port`.")
+    limits = limits or Limits()
+    variant = variant or Variant()
+    job = {
+        "mode": "capture",
+        "kernel": kernel.filename,
+        "harness": harness.filename if harness is not None else None,
+        "targets": [t.board.name for t in (target, *also)],
+        "executor": choose_executor(executor),
+        "seed": variant.seed,
+        "distribution": variant.distribution,
+        "compile": compile,
+    }
+    assembly, ended, failure = run_child(job, kernel, harness, limits)
+    launches, entries, numbers = assembly.finish()
+    outcome = assembly.harness_outcome(numbers, failure)
+    source = kernel.source if harness is None else ""
+    workload = Workload(
+        filename=kernel.filename,
+        kernel_digest=kernel.digest,
+        target=target.arch,
+        board=target.board.name,
+        launches=launches,
+        entries=entries,
+        storages=tuple(assembly.storages),
+        outcome=outcome,
+        versions=assembly.versions,
+        skip_statements=harness_statements(source, [d.get("module_line") for d in assembly.launches.values()]),
+        harness_filename=harness.filename if harness is not None else None,
+        seed=variant.seed,
+        distribution=variant.distribution,
+        scale=variant.scale,
+        notes=tuple(dict.fromkeys(assembly.notes)),
+    )
+    return Capture(StoredWorkload(workload, assembly.tensors(), assembly.blobs), ended, workload.notes)
+
+
+def choose_executor(name: str) -> str:
+    """`auto` is the machine's GPU where torch could use one, else the interpreter."""
+    if name not in ("auto", "gpu", "interpreter", "emulator", "none"):
+        raise InputError(f"{name!r} is no executor.", remedy="Choose gpu, interpreter, emulator, none or auto.")
+    if name != "auto":
+        return name
+    return "gpu" if has_gpu() else "interpreter"
+
+
+def has_gpu() -> bool:
+    """Whether the machine shows an NVIDIA or AMD compute device to this user."""
+    return Path("/dev/nvidia0").exists() or Path("/dev/kfd").exists()
+
+
+def run_child(
+    job: Mapping[str, Any],
+    kernel: Kernel,
+    harness: Kernel | None,
+    limits: Limits,
+    files: Mapping[str, bytes] | None = None,
+) -> tuple[Assembly, Ended, str | None]:
+    """One child run: what it said, how it ended, and in words why it did not come to its end (None when it did)."""
+    assembly = Assembly()
+    reader = FrameReader(assembly.on_frame, limits.result_bytes)
+    with tempfile.TemporaryDirectory(prefix="wavesmith-") as name:
+        scratch = Path(name)
+        source, work = scratch / "source", scratch / "work"
+        source.mkdir()
+        work.mkdir()
+        kernel.write_to(source)
+        if harness is not None:
+            harness.write_to(source)
+        for path, data in (files or {}).items():
+            (scratch / path).write_bytes(data)
+        cache = cache_root() / "compile" / kernel.digest[:32]
+        cache.mkdir(parents=True, exist_ok=True)
+        full = {**job, "folder": str(source), "limits": asdict(limits), "cache": str(cache)}
+        (scratch / "job.json").write_text(json.dumps(full))
+        root = Path(__file__).resolve().parent.parent
+        command = [sys.executable, "-P", "-s", "-c", _BOOT.format(root=str(root)), "--job", str(scratch / "job.json")]
+        confinement = Confinement((scratch,), (cache,), work, gpu=job["executor"] == "gpu")
+        ended = run_isolated(command, confinement=confinement, limits=limits, on_result=reader.feed)
+    return assembly, ended, failure_of(assembly, reader, ended, limits)
+
+
+def failure_of(assembly: Assembly, reader: FrameReader, ended: Ended, limits: Limits) -> str | None:
+    """Why a child did not come to its end, in one sentence; None when it did."""
+    if reader.broken is not None:
+        return f"the result channel was misused: {reader.broken}"
+    if assembly.complete:
+        return None
+    match ended.ending:
+        case "timeout":
+            return f"the run did not end within {limits.wall_s:g} s"
+        case "memory":
+            return f"the run touched more than {limits.memory_bytes // 2**20} MiB of memory"
+        case "output":
+            return f"the run printed more than {limits.output_bytes // 2**20} MiB"
+        case "result":
+            return f"the run recorded more than {limits.result_bytes // 2**20} MiB"
+        case "signal":
+            return f"the process was ended by signal {ended.signal}"
+    last = ended.stderr.strip().splitlines()
+    return f"the process ended with status {ended.code}: {last[-1] if last else 'it printed nothing'}"

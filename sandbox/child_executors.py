@@ -1,0 +1,134 @@
+"""Child side: what can execute a launch, behind one Protocol: `gpu`, `interpreter`, `emulator`, `none`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sandbox.compiling import Compiled, CompileError
+from sandbox.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class PendingLaunch:
+    """A launch about to run: its JIT function, bound arguments and grid, and what the compiler made of it."""
+
+    fn: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    grid: tuple[int, int, int]
+    compiled: Compiled | CompileError | None
+    target: Target
+    run: Callable[[], Any]
+    """Triton's own launch, for a real GPU."""
+
+
+class CannotExecute(Exception):  # noqa: N818 - an outcome: the launch's results stay unknown
+    """This executor does not run this launch; the message says why."""
+
+
+class Executor(Protocol):
+    """Runs one launch so that its arguments hold the results, within `budget_s` seconds, or raises `CannotExecute`."""
+
+    name: str
+
+    def execute(self, launch: PendingLaunch, budget_s: float) -> None: ...
+
+
+class NoExecutor:
+    """Launches are recorded and compiled only."""
+
+    name = "none"
+
+    def execute(self, launch: PendingLaunch, budget_s: float) -> None:
+        raise CannotExecute("execution was switched off")
+
+
+class GpuExecutor:
+    """The machine's own GPU, through Triton's launcher."""
+
+    name = "gpu"
+
+    def execute(self, launch: PendingLaunch, budget_s: float) -> None:
+        import torch
+
+        launch.run()
+        torch.cuda.synchronize()
+
+
+class InterpreterExecutor:
+    """The corrected Triton interpreter (`sandbox.interpreter`)."""
+
+    name = "interpreter"
+
+    def execute(self, launch: PendingLaunch, budget_s: float) -> None:
+        try:
+            from sandbox.interpreter import InterpreterUnsupported, interpret_launch
+        except ImportError:
+            _plain_interpreter(launch)
+            return
+        try:
+            interpret_launch(launch.fn, launch.grid, launch.args, launch.kwargs, budget_s)
+        except InterpreterUnsupported as e:
+            raise CannotExecute(str(e)) from e
+
+
+def _plain_interpreter(launch: PendingLaunch) -> None:
+    from triton.runtime.interpreter import InterpretedFunction, InterpreterError
+
+    from sandbox.child_values import raw
+
+    try:
+        with raw():
+            InterpretedFunction(launch.fn.fn)[launch.grid](*launch.args, **launch.kwargs)
+    except InterpreterError as e:
+        raise CannotExecute(str(e)) from e
+
+
+class EmulatorExecutor:
+    """The compiled code object in the CPU emulator (`sandbox.emulator`)."""
+
+    name = "emulator"
+
+    def execute(self, launch: PendingLaunch, budget_s: float) -> None:
+        if not isinstance(launch.compiled, Compiled):
+            raise CannotExecute("it did not compile, so there is no code object to emulate")
+        emulate(launch, launch.compiled, budget_s)
+
+
+def emulate(launch: PendingLaunch, compiled: Compiled, budget_s: float) -> None:
+    """The one seam to the emulator: run `compiled` on the launch's own memory."""
+    try:
+        from sandbox.emulator.launch import emulate_launch
+    except ImportError:
+        raise CannotExecute("the emulator is not part of this installation") from None
+    from sandbox.emulator.launch import EmulationUnsupported
+
+    try:
+        emulate_launch(compiled, launch.fn, launch.args, launch.kwargs, launch.grid, budget_s=budget_s)
+    except EmulationUnsupported as e:
+        raise CannotExecute(str(e)) from e
+
+
+_EXECUTORS: dict[str, type[Executor]] = {
+    "none": NoExecutor,
+    "gpu": GpuExecutor,
+    "interpreter": InterpreterExecutor,
+    "emulator": EmulatorExecutor,
+}
+
+
+def executor(name: str) -> Executor:
+    return _EXECUTORS[name]()
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Time left of a run: launches after `deadline` are no longer executed."""
+
+    deadline: float
+
+    def budget_s(self, launch_s: float) -> float:
+        return min(launch_s, self.deadline - time.monotonic())

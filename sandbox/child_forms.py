@@ -1,0 +1,197 @@
+"""Child side: the forms a harness can have, and how each is run.
+
+In order: another file given as harness; the file itself, run as `python file.py` runs it (module level and `__main__`);
+and where that launched nothing: KernelBench's `Model`, `get_inputs`, `get_init_inputs`; test functions that need no
+arguments, pytest parameters honoured; a `main`. A file with none of these is handled without values
+(`sandbox.child_static`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_TEST_PREFIXES = ("test", "check", "verify")
+_MAIN_NAMES = ("main", "run_tests", "run_test", "demo", "example", "benchmark", "bench", "run_benchmark")
+_MAX_PARAMETER_SETS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FormOutcome:
+    """Which form ran, and the exception that ended it."""
+
+    form: str
+    error: BaseException | None
+
+
+def load_module(path: Path, name: str, source: str | None = None) -> types.ModuleType:
+    """A module object for the file, not yet run, importable under `name`."""
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    module.__dict__["__builtins__"] = __builtins__
+    sys.modules[name] = module
+    return module
+
+
+def execute(module: types.ModuleType, path: Path, tree: Any = None) -> None:
+    """Run the file's code (or a syntax tree made from it) in the module."""
+    code = compile(tree if tree is not None else path.read_bytes(), str(path), "exec", dont_inherit=True)
+    exec(code, module.__dict__)
+
+
+def run_harness(kernel: Path, harness: Path | None, launches: Callable[[], int]) -> FormOutcome:
+    """Run the harness to its end. `launches` counts the launches so far."""
+    sys.path.insert(0, str(kernel.parent))
+    main = harness if harness is not None else kernel
+    if harness is not None and harness.parent != kernel.parent:
+        sys.path.insert(0, str(harness.parent))
+    sys.argv = [str(main)]
+    module = load_module(main, "__main__")
+    if harness is None:
+        sys.modules.setdefault(kernel.stem, module)
+    error = _guard(lambda: execute(module, main))
+    form = "other-file" if harness is not None else "main"
+    if launches() or (error is not None and not _exited_cleanly(error)):
+        return FormOutcome(form, None if error is None or _exited_cleanly(error) else error)
+    for name, attempt in (("kernelbench", _kernelbench), ("tests", _tests), ("main", _mains)):
+        calls = list(attempt(module))
+        for call in calls:
+            failure = _guard(call)
+            error = error or failure
+        if calls and (launches() or name == "kernelbench"):
+            return FormOutcome(name, error)
+    return FormOutcome("static" if launches() == 0 else form, error)
+
+
+def _guard(call: Callable[[], Any]) -> BaseException | None:
+    try:
+        call()
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:  # noqa: BLE001 - the harness is the user's code: whatever it raises is its outcome
+        return e
+    return None
+
+
+def _exited_cleanly(error: BaseException) -> bool:
+    return isinstance(error, SystemExit) and error.code in (None, 0)
+
+
+def _kernelbench(module: types.ModuleType) -> Iterator[Callable[[], Any]]:
+    """`ModelNew` where there is one, else `Model`; the other is the reference when both exist."""
+    names = module.__dict__
+    if not callable(names.get("get_inputs")) or not ({"Model", "ModelNew"} & names.keys()):
+        return
+    yield lambda: run_kernelbench(module)
+
+
+def run_kernelbench(module: types.ModuleType) -> Any:
+    import torch
+
+    names = module.__dict__
+    initial: Any = names["get_init_inputs"]() if "get_init_inputs" in names else []
+    keywords: dict[str, Any] = {}
+    if isinstance(initial, dict):
+        initial, keywords = [], initial
+    elif len(initial) == 2 and isinstance(initial[0], (list, tuple)) and isinstance(initial[1], dict):
+        initial, keywords = initial[0], initial[1]
+    state = torch.get_rng_state()
+    classes = [names[n] for n in ("ModelNew", "Model") if n in names]
+    models = []
+    for cls in classes:
+        torch.set_rng_state(state)
+        models.append(cls(*initial, **keywords).cuda())
+    inputs = [x.cuda() if isinstance(x, torch.Tensor) else x for x in names["get_inputs"]()]
+    with torch.no_grad():
+        output = models[0](*inputs)
+        if len(models) > 1:
+            models[1].load_state_dict(models[0].state_dict(), strict=False)
+            expected = models[1](*inputs)
+            torch.testing.assert_close(output, expected, rtol=1e-2, atol=1e-2, check_dtype=False)
+    return output
+
+
+def _tests(module: types.ModuleType) -> Iterator[Callable[[], Any]]:
+    """Test functions, and the methods of test classes, with each of a few parameter sets."""
+    for name, value in list(module.__dict__.items()):
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(value) and name.startswith(_TEST_PREFIXES):
+            yield from _parametrized(value)
+        elif inspect.isclass(value) and name.startswith("Test"):
+            for method in [m for m in vars(value) if m.startswith("test")]:
+                yield functools.partial(_method, value, method)
+
+
+def _method(cls: type, name: str) -> Any:
+    case = cls(name) if hasattr(cls, "assertEqual") else cls()
+    for step in ("setUp", name):
+        if hasattr(case, step):
+            getattr(case, step)()
+
+
+def _parametrized(function: Callable[..., Any]) -> Iterator[Callable[[], Any]]:
+    sets: list[list[list[tuple[str, Any]]]] = []
+    for mark in getattr(function, "pytestmark", ()):
+        if getattr(mark, "name", "") == "parametrize" and len(mark.args) >= 2:
+            sets.append(_parameter_values(mark.args[0], list(mark.args[1])))
+    chosen = list(itertools.islice(itertools.product(*sets), _MAX_PARAMETER_SETS)) if sets else [()]
+    for values in chosen:
+        arguments = dict(pair for part in values for pair in part)
+        if _callable_with(function, arguments):
+            yield functools.partial(function, **arguments)
+
+
+def _parameter_values(names: Any, values: list[Any]) -> list[list[tuple[str, Any]]]:
+    keys = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
+    unwrapped = [getattr(v, "values", v) if type(v).__name__ == "ParameterSet" else v for v in values]
+    if len(keys) == 1:
+        return [[(keys[0], v[0] if isinstance(v, tuple) and len(v) == 1 else v)] for v in unwrapped]
+    return [list(zip(keys, v, strict=False)) for v in unwrapped]
+
+
+def _mains(module: types.ModuleType) -> Iterator[Callable[[], Any]]:
+    for name in _MAIN_NAMES:
+        value = module.__dict__.get(name)
+        if inspect.isfunction(value) and _callable_with(value, {}):
+            yield value
+            return
+
+
+def _callable_with(function: Callable[..., Any], arguments: dict[str, Any]) -> bool:
+    try:
+        inspect.signature(function).bind(**arguments)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def describe(error: BaseException | None, files: dict[str, str], tainted: bool) -> dict[str, Any]:
+    """The harness's ending as a message: status, exception, and the line of the user's file nearest to it."""
+    if error is None:
+        return {"status": "unknown" if tainted else "passed"}
+    file = line = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in files:
+            file, line = files[frame.f_code.co_filename], number
+    text = str(error).strip().splitlines()
+    first = text[0] if text else ""
+    if isinstance(error, SystemExit):
+        first = f"exit status {error.code}"
+    # Unknown outputs excuse a failed comparison, not a missing name or module.
+    excused = tainted and not isinstance(error, (ImportError, NameError, SyntaxError))
+    return {
+        "status": "unknown" if excused else "failed",
+        "exception": f"{type(error).__name__}: {first}"[:2000],
+        "file": file,
+        "line": line,
+        "traceback": "".join(traceback.format_exception(error))[-8000:],
+    }

@@ -1,0 +1,47 @@
+"""Child side: values for widened workloads. One distribution per name; integers and indices are never redrawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+DISTRIBUTIONS = ("normal", "uniform", "zeros", "large", "denormal", "tails", "ones")
+
+_LARGE = {torch.float16: 200.0, torch.float8_e4m3fn: 16.0, torch.float8_e5m2: 64.0}
+_LARGE_DEFAULT = 1.0e3
+
+
+def draw(shape: tuple[int, ...], dtype: Any, distribution: str, generator: Any) -> Any:
+    """A float32 tensor of `shape` for `dtype`.
+
+    `normal`: N(0, 1). `uniform`: [-1, 1). `zeros`. `large`: N(0, 1) x 1000 (x 200 in fp16, x 16 in fp8 e4m3).
+    `denormal`: N(0, 1) x the smallest normal number of the dtype, much of it below. `tails`: N(0, 1) where one element
+    in a hundred is a hundred times larger. `ones`: all 1.
+    """
+    if distribution == "zeros":
+        return torch.zeros(shape)
+    if distribution == "ones":
+        return torch.ones(shape)
+    if distribution == "uniform":
+        return torch.rand(shape, generator=generator) * 2 - 1
+    values = torch.randn(shape, generator=generator)
+    if distribution == "large":
+        return values * _LARGE.get(dtype, _LARGE_DEFAULT)
+    if distribution == "denormal":
+        return values * max(float(torch.finfo(dtype).tiny), 2.0**-126)
+    if distribution == "tails":
+        return torch.where(torch.rand(shape, generator=generator) < 0.01, values * 100.0, values)
+    return values
+
+
+def redraw_(tensor: Any, distribution: str, generator: Any) -> None:
+    """Overwrite a floating-point tensor's elements in place, in its own dtype."""
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return
+    values = draw(tuple(tensor.shape), tensor.dtype, distribution, generator)
+    with torch.no_grad():
+        if tensor.element_size() == 1:
+            limit = float(torch.finfo(tensor.dtype).max)
+            values = values.clamp(-limit, limit)
+        tensor.copy_(values.to(tensor.dtype))

@@ -1,0 +1,114 @@
+"""Child side: one run's recorders put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sandbox import child_cuda, child_forms, child_hooks, child_torch
+from sandbox.child_checks import CheckRecorder
+from sandbox.child_driver import StandInDriver, run_once
+from sandbox.child_entries import EntryTracker
+from sandbox.child_executors import Stopwatch, executor
+from sandbox.child_launches import LaunchRecorder
+from sandbox.child_random import redraw_
+from sandbox.child_values import Encoder, SnapshotStore
+from sandbox.compile_cache import CompileCache
+from sandbox.frames import FrameWriter
+from sandbox.target import Target, load_target
+
+if TYPE_CHECKING:
+    from sandbox.harness import Job
+
+
+@dataclass(slots=True)
+class Session:
+    """The state of a capture or replay in the child."""
+
+    job: Job
+    channel: FrameWriter
+    store: SnapshotStore
+    encoder: Encoder
+    tracker: EntryTracker
+    recorder: LaunchRecorder
+    mode: child_torch.DeviceMode | None
+    files: dict[str, str]
+    notes: set[str] = field(default_factory=set)
+
+    @classmethod
+    def prepare(cls, job: Job, channel: FrameWriter, deadline: float) -> Session:
+        """Put every hook in place. `deadline` ends the execution of launches."""
+        targets = tuple(load_target(name) for name in job.targets)
+        store = SnapshotStore(channel, job.limits)
+        stem = Path(job.kernel).stem
+        encoder = Encoder(store, {"__main__": "" if job.harness is None else "__main__", stem: ""})
+        files = _user_files(job)
+        tracker = EntryTracker(files, encoder, channel)
+        cache = CompileCache(Path(job.cache)) if job.cache else None
+        recorder = LaunchRecorder(
+            targets, encoder, tracker, channel, executor(job.executor), job.limits, Stopwatch(deadline), cache, files,
+            compile=job.compile,
+        )  # fmt: skip
+        session = cls(job, channel, store, encoder, tracker, recorder, None, files)
+        session._install(targets[0])
+        return session
+
+    @property
+    def kernel_path(self) -> Path:
+        return self.job.folder / self.job.kernel
+
+    @property
+    def gpu(self) -> bool:
+        return self.job.executor == "gpu"
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.add(text)
+            self.channel.send("note", {"text": text})
+
+    def _install(self, target: Target) -> None:
+        mode = child_torch.DeviceMode()
+        if not self.gpu:
+            from triton.runtime.driver import driver
+
+            self.mode = mode
+            self.store.is_host = child_torch.is_host
+            driver.set_active(StandInDriver(target, run_once))
+            child_cuda.install(target, mode, self.note, self.job.seed)
+            if self.job.seed:
+                torch.manual_seed(0)
+            if self.job.distribution not in ("recorded", "normal"):
+                generator = torch._C.Generator("cpu")
+                generator.manual_seed(self.job.seed)
+                mode.redraw = lambda tensor: redraw_(tensor, self.job.distribution, generator)
+        child_hooks.install(self.recorder, self.note, self.gpu)
+        CheckRecorder(self.tracker, self.encoder, self.channel).install(mode)
+        if not self.gpu:
+            child_torch.install(mode)
+
+    def capture(self) -> None:
+        """Run the harness and report how it ended."""
+        harness = self.job.folder / self.job.harness if self.job.harness else None
+        self.tracker.start()
+        outcome = child_forms.run_harness(self.kernel_path, harness, lambda: self.recorder.count)
+        with self.tracker.paused():
+            ending = child_forms.describe(outcome.error, self.all_files(), self.tracker.tainted)
+            self.channel.send("outcome", {"form": outcome.form, **ending})
+
+    def all_files(self) -> dict[str, str]:
+        """The user's files, the harness included."""
+        files = dict(self.files)
+        if self.job.harness:
+            files[str(self.job.folder / self.job.harness)] = self.job.harness
+        return files
+
+
+def _user_files(job: Job) -> dict[str, str]:
+    """Files whose functions can be entries: all the user gave but the harness."""
+    found: dict[str, Any] = {str(p): str(p.relative_to(job.folder)) for p in job.folder.rglob("*.py")}
+    if job.harness:
+        found.pop(str(job.folder / job.harness), None)
+    return found
