@@ -1,0 +1,1 @@
+__global__ void kmeans(float* cluster_size) { cluster_size[threadIdx.x] = 0.f; }

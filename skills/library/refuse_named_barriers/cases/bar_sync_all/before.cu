@@ -1,0 +1,1 @@
+__device__ void wait() { asm volatile("bar.sync 0;"); }
