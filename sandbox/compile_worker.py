@@ -13,9 +13,10 @@ import select
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sandbox.compile_errors import from_exception, from_exit
 from sandbox.target import Target
@@ -28,22 +29,42 @@ _CACHE = "cache"
 _OUT = "out"
 
 
+Job = Callable[["Specialization", Target], dict[str, bytes]]
+"""What a grandchild does; its blobs hold a `result.json`."""
+
+
 def compile_in_fork(special: Specialization, target: Target, timeout_s: float) -> Compiled | CompileError:
     """Compile in a process of its own, ended after `timeout_s` seconds."""
     from sandbox.compiling import unpack
 
+    blobs = _in_fork(_compile, special, target, timeout_s)
+    return unpack(blobs) if isinstance(blobs, dict) else blobs
+
+
+def ttir_in_fork(special: Specialization, target: Target, timeout_s: float) -> str | CompileError:
+    """Triton IR of the kernel, functions inlined and descriptors turned into pointers: what the interpreter runs."""
+    from sandbox.compiling import unpack
+
+    blobs = _in_fork(_front_end, special, target, timeout_s)
+    if isinstance(blobs, dict) and "ttir" in blobs:
+        return blobs["ttir"].decode()
+    failure: Any = unpack(blobs) if isinstance(blobs, dict) else blobs
+    return cast("CompileError", failure)
+
+
+def _in_fork(job: Job, special: Specialization, target: Target, timeout_s: float) -> dict[str, bytes] | CompileError:
     with tempfile.TemporaryDirectory(prefix="wavesmith-compile-") as name:
         folder = Path(name)
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
-            _grandchild(special, target, folder)
+            _grandchild(job, special, target, folder)
         status = _wait(pid, timeout_s)
         log = _read(folder / _LOG)
         out = folder / _OUT
         if status is not None and (out / "result.json").is_file():
-            return unpack({path.name: path.read_bytes() for path in out.iterdir()})
+            return {path.name: path.read_bytes() for path in out.iterdir()}
         return from_exit(special.fn, status, log, _texts(folder / _CACHE), timeout_s)
 
 
@@ -68,7 +89,7 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _grandchild(special: Specialization, target: Target, folder: Path) -> None:
+def _grandchild(job: Job, special: Specialization, target: Target, folder: Path) -> None:
     """Never returns. Exit status 0 means that the result folder is complete."""
     status = 70
     try:
@@ -79,31 +100,62 @@ def _grandchild(special: Specialization, target: Target, folder: Path) -> None:
         log = os.open(folder / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for stream in (1, 2):
             os.dup2(log, stream)
-        _write(folder / _OUT, _compile(special, target, folder))
+        _write(folder / _OUT, _answer(job, special, target, folder))
         status = 0
     finally:
         os._exit(status)
 
 
-def _compile(special: Specialization, target: Target, folder: Path) -> Compiled | CompileError:
-    import triton
+def _answer(job: Job, special: Specialization, target: Target, folder: Path) -> dict[str, bytes]:
     from triton import knobs
     from triton.runtime.driver import driver
 
-    from sandbox.compiling import gpu_target
+    from sandbox.compiling import gpu_target, pack
 
     knobs.cache.dir = str(folder / _CACHE)
     knobs.compilation.listener = None
-    gpu = gpu_target(target)
-    driver.set_active(_Driver(gpu))
+    driver.set_active(_Driver(gpu_target(target)))
     try:
-        source = _source_class(special.fn)(special.fn, special.signature, special.constants, special.attributes)
-        kernel = triton.compile(source, target=gpu, options=special.options.__dict__)
+        return job(special, target)
     except Exception as e:  # noqa: BLE001 - the top of this worker: any exception of the compiler is its answer
         sys.stdout.flush()
         sys.stderr.flush()
-        return from_exception(e, special.fn, log=_read(folder / _LOG), texts=_texts(folder / _CACHE))
-    return _compiled(special, target, kernel)
+        return pack(from_exception(e, special.fn, log=_read(folder / _LOG), texts=_texts(folder / _CACHE)))
+
+
+def _compile(special: Specialization, target: Target) -> dict[str, bytes]:
+    import triton
+
+    from sandbox.compiling import gpu_target, pack
+
+    source = _source_class(special.fn)(special.fn, special.signature, special.constants, special.attributes)
+    kernel = triton.compile(source, target=gpu_target(target), options=special.options.__dict__)
+    return pack(_compiled(special, target, kernel))
+
+
+def _front_end(special: Specialization, target: Target) -> dict[str, bytes]:
+    from triton._C.libtriton import ir, passes
+    from triton.compiler import make_backend
+
+    from sandbox.compiling import gpu_target
+
+    gpu = gpu_target(target)
+    backend = make_backend(gpu)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    source = _source_class(special.fn)(special.fn, special.signature, special.constants, special.attributes)
+    functions = backend.get_codegen_implementation(special.options)
+    module = source.make_ir(gpu, special.options, functions, backend.get_module_map(), context)
+    manager = ir.pass_manager(module.context)
+    passes.common.add_inliner(manager)
+    for name in ("add_rewrite_tensor_pointer", "add_rewrite_tensor_descriptor_to_pointer"):
+        getattr(passes.ttir, name)(manager)
+    passes.common.add_canonicalizer(manager)
+    passes.common.add_cse(manager)
+    passes.common.add_symbol_dce(manager)
+    manager.run(module, "interpreter")
+    return {"result.json": b"{}", "ttir": str(module).encode()}
 
 
 def _source_class(fn: Any) -> Any:
@@ -145,12 +197,10 @@ def _plain(value: Any) -> Any:
     return getattr(value, "__dict__", None) or str(value)
 
 
-def _write(out: Path, result: Compiled | CompileError) -> None:
-    from sandbox.compiling import pack
-
+def _write(out: Path, blobs: dict[str, bytes]) -> None:
     partial = out.with_suffix(".partial")
     partial.mkdir()
-    for name, data in pack(result).items():
+    for name, data in blobs.items():
         (partial / name).write_bytes(data)
     partial.rename(out)
 

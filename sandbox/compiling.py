@@ -103,6 +103,8 @@ class Specialization:
     attributes: Mapping[Any, Any]
     options: Any
     """The backend's parsed options object."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Every parameter's value at the launch, defaults included; empty for a specialisation without values."""
 
 
 def gpu_target(target: Target) -> Any:
@@ -134,7 +136,7 @@ def specialize(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], target: 
     binder = create_function_from_signature(fn.signature, fn.params, backend)
     bound, specialization, extra = binder(*args, **options)
     parsed, signature, constants, attributes = fn._pack_args(backend, options, bound, specialization, extra)
-    return Specialization(fn, signature, constants, attributes, parsed)
+    return Specialization(fn, signature, constants, attributes, parsed, bound)
 
 
 def specialize_signature(
@@ -211,7 +213,7 @@ def _compile(
 
     try:
         special = specializer()
-        key = _cache_key(special, target)
+        key = cache_key(special, target)
     except Exception as e:  # noqa: BLE001 - whatever Triton raises before its compiler runs is the launch's outcome
         return from_exception(e, fn)
     if cache is not None and (blobs := cache.load(key)) is not None:
@@ -262,7 +264,8 @@ def _unpack(blobs: Mapping[str, bytes], fn: Any) -> Compiled | CompileError | No
     return result
 
 
-def _cache_key(special: Specialization, target: Target) -> str:
+def cache_key(special: Specialization, target: Target) -> str:
+    """SHA-256 over everything that decides the compiler's result; raises what Triton raises for globals it refuses."""
     import triton
 
     environment: Mapping[str, Any] = {}
