@@ -312,6 +312,8 @@ class Encoder:
         if name is None or not hasattr(value, "__dict__"):
             return None
         made = self.constructors(value)
+        if made is None and type(value).__init__ in (torch.nn.Module.__init__, object.__init__):
+            made = ((), {})  # a class without a constructor of its own
         if isinstance(value, torch.nn.Module):
             state = {k: v for k, v in value.state_dict().items() if isinstance(v, torch.Tensor)}
             flags = {"training": value.training}
