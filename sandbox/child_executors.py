@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from sandbox.compiling import Compiled, CompileError
@@ -30,11 +31,14 @@ class CannotExecute(Exception):  # noqa: N818 - an outcome: the launch's results
 
 
 class Executor(Protocol):
-    """Runs one launch so that its arguments hold the results, within `budget_s` seconds, or raises `CannotExecute`."""
+    """Runs one launch so that its arguments hold the results, within `budget_s` seconds, or raises `CannotExecute`.
+
+    Answers what it saw go wrong without stopping (accesses outside a tensor), one sentence each.
+    """
 
     name: str
 
-    def execute(self, launch: PendingLaunch, budget_s: float) -> None: ...
+    def execute(self, launch: PendingLaunch, budget_s: float) -> tuple[str, ...]: ...
 
 
 class NoExecutor:
@@ -42,7 +46,7 @@ class NoExecutor:
 
     name = "none"
 
-    def execute(self, launch: PendingLaunch, budget_s: float) -> None:
+    def execute(self, launch: PendingLaunch, budget_s: float) -> tuple[str, ...]:
         raise CannotExecute("execution was switched off")
 
 
@@ -51,11 +55,12 @@ class GpuExecutor:
 
     name = "gpu"
 
-    def execute(self, launch: PendingLaunch, budget_s: float) -> None:
+    def execute(self, launch: PendingLaunch, budget_s: float) -> tuple[str, ...]:
         import torch
 
         launch.run()
         torch.cuda.synchronize()
+        return ()
 
 
 class InterpreterExecutor:
@@ -63,28 +68,30 @@ class InterpreterExecutor:
 
     name = "interpreter"
 
-    def execute(self, launch: PendingLaunch, budget_s: float) -> None:
+    def execute(self, launch: PendingLaunch, budget_s: float) -> tuple[str, ...]:
+        from sandbox.child_values import raw
+        from sandbox.interpreter import InterpreterAssertion, InterpreterUnsupported, interpret_launch
+
+        compiled = launch.compiled if isinstance(launch.compiled, Compiled) else None
         try:
-            from sandbox.interpreter import InterpreterUnsupported, interpret_launch
-        except ImportError:
-            _plain_interpreter(launch)
-            return
-        try:
-            interpret_launch(launch.fn, launch.grid, launch.args, launch.kwargs, budget_s)
+            with raw():
+                ran = interpret_launch(
+                    launch.fn,
+                    launch.grid,
+                    launch.args,
+                    launch.kwargs,
+                    budget_s=budget_s,
+                    target=launch.target,
+                    compiled=compiled,
+                )
         except InterpreterUnsupported as e:
             raise CannotExecute(str(e)) from e
-
-
-def _plain_interpreter(launch: PendingLaunch) -> None:
-    from triton.runtime.interpreter import InterpretedFunction, InterpreterError
-
-    from sandbox.child_values import raw
-
-    try:
-        with raw():
-            InterpretedFunction(launch.fn.fn)[launch.grid](*launch.args, **launch.kwargs)
-    except InterpreterError as e:
-        raise CannotExecute(str(e)) from e
+        except InterpreterAssertion as e:
+            raise CannotExecute(f"a device assertion failed: {e}") from e
+        return tuple(
+            f"{finding.message} ({Path(finding.file).name}:{finding.line})" if finding.file else finding.message
+            for finding in ran.findings
+        )
 
 
 class EmulatorExecutor:
@@ -92,13 +99,13 @@ class EmulatorExecutor:
 
     name = "emulator"
 
-    def execute(self, launch: PendingLaunch, budget_s: float) -> None:
+    def execute(self, launch: PendingLaunch, budget_s: float) -> tuple[str, ...]:
         if not isinstance(launch.compiled, Compiled):
             raise CannotExecute("it did not compile, so there is no code object to emulate")
-        emulate(launch, launch.compiled, budget_s)
+        return emulate(launch, launch.compiled, budget_s)
 
 
-def emulate(launch: PendingLaunch, compiled: Compiled, budget_s: float) -> None:
+def emulate(launch: PendingLaunch, compiled: Compiled, budget_s: float) -> tuple[str, ...]:
     """The one seam to the emulator: run `compiled` on the launch's own memory."""
     try:
         from sandbox.emulator.launch import emulate_launch
@@ -110,6 +117,7 @@ def emulate(launch: PendingLaunch, compiled: Compiled, budget_s: float) -> None:
         emulate_launch(compiled, launch.fn, launch.args, launch.kwargs, launch.grid, budget_s=budget_s)
     except EmulationUnsupported as e:
         raise CannotExecute(str(e)) from e
+    return ()
 
 
 _EXECUTORS: dict[str, type[Executor]] = {

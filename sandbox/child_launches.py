@@ -222,14 +222,14 @@ class LaunchRecorder:
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, grid, compiled, self.targets[0], lambda: answer.append(native()))
         started = time.monotonic()
-        status, reason = "executed", None
+        status, reason, findings = "executed", None, ()
         if 0 in grid:
             status, reason = "executed", "the grid has no program"
         elif budget <= 0:
             status, reason = "unknown", "the time for executing launches in this run was used up"
         else:
             try:
-                self.executor.execute(pending, budget)
+                findings = self.executor.execute(pending, budget)
             except CannotExecute as e:
                 status, reason = "unknown", str(e)
         if status == "unknown":
@@ -243,7 +243,13 @@ class LaunchRecorder:
                     written[name] = None if digest is None else digest != before[name]
                     if written[name]:
                         after[name] = self.encoder.store.record(tensor)
-        execution = {"status": status, "by": self.executor.name, "reason": reason, "elapsed_s": elapsed}
+        execution = {
+            "status": status,
+            "by": self.executor.name,
+            "reason": reason,
+            "elapsed_s": elapsed,
+            "findings": findings,
+        }
         self.channel.send("executed", {"index": number, "execution": execution, "written": written, "after": after})
         return answer[0] if answer else None
 

@@ -156,6 +156,8 @@ class Execution:
     by: ExecutorName = "none"
     reason: str | None = None
     elapsed_s: float | None = None
+    findings: tuple[str, ...] = ()
+    """What went wrong without stopping it, such as an access outside its tensor."""
 
     __pydantic_config__ = _JSON
 
