@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent.candidate import Measurement
-from sandbox.workload import StoredWorkload
+from agent.candidate import Failure, Measurement
+from agent.events import Progress
+from agent.job import JobRequest
+from sandbox.capture import Capture, capture
+from sandbox.compiling import Compiled, CompileError, unpack
+from sandbox.errors import InputError
+from sandbox.kernel import Kernel
+from sandbox.profiler.profile import Profile
+from sandbox.profiler.static import static_profile
+from sandbox.target import Target
+from sandbox.workload import CompileRecord, Launch, StoredWorkload
+from skills.condition import Value as FactValue
+from skills.facts import launch_facts, profile_facts
+from skills.source_facts import collect_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +35,140 @@ class Baseline:
     @property
     def launch_count(self) -> int:
         return len(self.stored.workload.launches)
+
+
+def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
+    """Run, record, compile and profile the file as it is. Raises `InputError` when it cannot even be imported."""
+    progress.step(f"running {request.kernel.filename} once and recording its launches")
+    taken = capture(request.kernel, request.target, harness=request.harness, executor=request.options.executor)
+    _check_usable(request, taken)
+    launches = taken.launches
+    progress.step(f"{len(launches)} launches recorded, {len(taken.workload.kernels())} kernels")
+    return Baseline(
+        measurement=measurement_of(request.kernel, taken, request.target, allow_approx=request.options.allow_approx),
+        stored=taken.stored,
+        executor=_executor(launches),
+        notes=(*taken.notes, *_unknown_notes(launches), *_assumed_configs(launches)),
+        versions=dict(taken.workload.versions),
+    )
+
+
+def measure(kernel: Kernel, request: JobRequest) -> Measurement:
+    """Compile a candidate's launches without executing them, and profile what came out."""
+    taken = capture(kernel, request.target, harness=request.harness, executor="none")
+    return measurement_of(kernel, taken, request.target, allow_approx=request.options.allow_approx)
+
+
+def measurement_of(kernel: Kernel, taken: Capture, target: Target, *, allow_approx: bool) -> Measurement:
+    """Failures, metrics and facts of a recorded run."""
+    observed: dict[str, list[Mapping[str, FactValue]]] = defaultdict(list)
+    profiles: dict[str, Profile] = {}
+    failures: list[Failure] = []
+    for launch in taken.launches:
+        options = {name: value.value for name, value in launch.options.items()}
+        observed[launch.kernel].append(launch_facts(_arguments(launch, taken), launch.grid, options, target))
+        for record in launch.compiles:
+            if record.arch == target.arch:
+                failure = _failure(launch, record, taken)
+                failures += [failure] if failure is not None else []
+                observed[launch.kernel].append(_compile_facts(record))
+                profile = _profile(record, taken, target)
+                if profile is not None:
+                    profiles.setdefault(launch.kernel, profile)
+                    observed[launch.kernel].append(profile_facts(profile))
+    facts = collect_facts(kernel, target, observed=observed, allow_approx=allow_approx)
+    return Measurement(
+        kernel=kernel,
+        facts=facts,
+        failures=tuple(dict.fromkeys(failures)),
+        metrics={name: _numbers(p) for name, p in profiles.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """A recorded argument as `skills.facts` reads it."""
+
+    name: str
+    kind: str
+    dtype: str | None
+    storage_bytes: int | None
+
+
+def _arguments(launch: Launch, taken: Capture) -> Iterator[_Argument]:
+    sizes = {s.id: s.nbytes for s in taken.workload.storages}
+    for argument in launch.args:
+        tensor = argument.value.tensor
+        dtype = tensor.dtype if tensor else None
+        yield _Argument(argument.name, argument.kind, dtype, sizes.get(tensor.storage) if tensor else None)
+
+
+def _compile_facts(record: CompileRecord) -> dict[str, FactValue]:
+    facts: dict[str, FactValue] = {"compile.status": "ok" if record.launches else "failed"}
+    if record.message is not None:
+        facts["compile.error"] = record.message
+    return facts
+
+
+def _profile(record: CompileRecord, taken: Capture, target: Target) -> Profile | None:
+    blobs = taken.stored.compiled.get(record.blob)
+    compiled = unpack(blobs) if record.ok and blobs is not None else None
+    return static_profile(compiled, target) if isinstance(compiled, Compiled) else None
+
+
+def _failure(launch: Launch, record: CompileRecord, taken: Capture) -> Failure | None:
+    """Why a launch does not build or may not be launched; None when it may."""
+    if record.launches:
+        return None
+    if record.ok:
+        return Failure(launch.kernel, record.limit or "", launch.call_line)
+    blobs = taken.stored.compiled.get(record.blob)
+    error = unpack(blobs) if blobs is not None else None
+    source_line = error.source_line if isinstance(error, CompileError) else None
+    return Failure(launch.kernel, record.message or record.error_kind or "", record.line, source_line)
+
+
+def _numbers(profile: Profile) -> dict[str, float]:
+    """Numeric metrics by name; units are in `sandbox.profiler.static`."""
+    return {m.name: float(m.value) for m in profile if isinstance(m.value, int | float)}
+
+
+def _check_usable(request: JobRequest, taken: Capture) -> None:
+    """A harness that fails before its first launch shows nothing; that is the caller's to mend."""
+    outcome = taken.outcome
+    if outcome.status == "failed" and not taken.launches:
+        raise InputError(
+            f"it failed before its first kernel launch: {outcome.exception}.",
+            file=outcome.file or request.kernel.filename,
+            line=outcome.line,
+            remedy="Make it run where it was written for, or give a file that calls the kernel with --harness.",
+        )
+
+
+def _executor(launches: Sequence[Launch]) -> str:
+    ran = {launch.execution.by for launch in launches if launch.execution.status == "executed"}
+    return ", ".join(sorted(ran)) or "none"
+
+
+def _unknown_notes(launches: Sequence[Launch]) -> Iterator[str]:
+    """One sentence per reason why results of launches are unknown."""
+    reasons: dict[tuple[str, str], int] = {}
+    for launch in launches:
+        if launch.execution.status == "unknown":
+            key = (launch.kernel, launch.execution.reason or "not executed")
+            reasons[key] = reasons.get(key, 0) + 1
+    for (kernel, reason), count in reasons.items():
+        yield f"results of {count} of the launches of {kernel} are unknown: {reason}"
+
+
+def _assumed_configs(launches: Sequence[Launch]) -> Iterator[str]:
+    """Which config of an autotuned kernel stands for the baseline."""
+    seen: set[str] = set()
+    for launch in launches:
+        if launch.autotune is not None and launch.kernel not in seen:
+            seen.add(launch.kernel)
+            tuned = launch.autotune
+            config = tuned.configs[tuned.index]
+            values = {**{n: v.value for n, v in config.kwargs.items()}, **config.options}
+            words = ", ".join(f"{n}={v}" for n, v in values.items() if v is not None)
+            yield f"{launch.kernel} is autotuned over {len(tuned.configs)} configs; assumed as baseline: {words}"

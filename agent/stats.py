@@ -21,12 +21,14 @@ _Z95 = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class HitRate:
-    """How far a skill's attempts came: tried, compiled, shown equivalent at `interpreted` or better, kept."""
+    """How far a skill's attempts came: tried, compiled, shown equivalent at `interpreted` or better, accepted as an
+    improvement, kept in the end."""
 
     skill: str
     tried: int
     compiled: int
     equivalent: int
+    effective: int
     kept: int
 
     @property
@@ -63,16 +65,20 @@ def hit_rates(folders: Iterable[Path]) -> list[HitRate]:
                 _count(counts[attempt.origin], attempt)
     if not seen:
         raise InputError("no reports were found.", remedy="Run `wavesmith optimize` first, or name its --out folders.")
-    rates = [HitRate(s, c["tried"], c["compiled"], c["equivalent"], c["kept"]) for s, c in counts.items()]
+    rates = [
+        HitRate(s, c["tried"], c["compiled"], c["equivalent"], c["effective"], c["kept"]) for s, c in counts.items()
+    ]
     return sorted(rates, key=lambda r: (-r.tried, r.skill))
 
 
-_NOT_BUILT = {None, "CompileFailed"}
-_NOT_EQUIVALENT = {"CompileFailed", "Crashed", "TimedOut", "Incorrect", "Inconclusive", None}
+NOT_BUILT = ("CompileFailed",)
+EQUIVALENT = ("Accepted", "NoGain")
+UNVALIDATED = ("none", "compiled")
 
 
 def _count(counter: Counter[str], attempt: AttemptPart) -> None:
     counter["tried"] += 1
-    counter["compiled"] += attempt.verdict not in _NOT_BUILT
-    counter["equivalent"] += attempt.verdict not in _NOT_EQUIVALENT and attempt.correctness not in ("none", "compiled")
+    counter["compiled"] += attempt.verdict is not None and attempt.verdict not in NOT_BUILT
+    counter["equivalent"] += attempt.verdict in EQUIVALENT and attempt.correctness not in UNVALIDATED
+    counter["effective"] += attempt.verdict == "Accepted"
     counter["kept"] += attempt.fate in (Fate.KEPT, Fate.STEP)

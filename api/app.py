@@ -16,6 +16,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Str
 from agent.report import Report
 from agent.report_folder import MARKDOWN_NAME, REPORT_NAME
 from agent.versions import toolchain_versions
+from api.dashboard import add_dashboard
 from api.gate import Gate
 from api.intake import Intake, store_request
 from api.jobs import job_folder
@@ -48,6 +49,7 @@ def create_app(settings: Settings) -> FastAPI:
     _add_job_routes(app, settings, store)
     _add_result_routes(app, settings, store)
     _add_service_routes(app, store)
+    add_dashboard(app, settings, store)
     return app
 
 

@@ -1,30 +1,39 @@
-"""What every request passes before a handler sees it: a name, its host, its token, the size of its body."""
+"""What every request passes before a handler sees it: a name, its host, its token or session, the size of its body."""
 
 from __future__ import annotations
 
-import hmac
 import secrets
+from http.cookies import CookieError, SimpleCookie
 from typing import cast
+from urllib.parse import quote
 
 from fastapi import HTTPException
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import problem_response
+from api.session import COOKIE, Sessions
 from api.settings import Settings
 
-OPEN_PATHS = ("/healthz", "/readyz")
+OPEN_PATHS = ("/healthz", "/readyz", "/login")
+OPEN_PREFIX = "/static/"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
 
 
 class Gate:
-    """ASGI middleware. On loopback without a token it refuses foreign Host and Origin headers instead, so that a web
-    page in the user's browser cannot reach the service by DNS rebinding or a cross-site form."""
+    """ASGI middleware. With a token: bearer or browser session, else 401 (a browser is sent to the login page). On
+    loopback without one it refuses foreign Host and Origin headers instead, so that a web page in the user's browser
+    cannot reach the service by DNS rebinding or a cross-site form."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        self._token = settings.token.get_secret_value() if settings.token else None
+        self._sessions = Sessions(settings.token.get_secret_value()) if settings.token else None
         self._on_loopback = settings.on_loopback
         self._max_bytes = settings.max_upload_bytes
 
@@ -41,6 +50,9 @@ class Gate:
                 out = MutableHeaders(scope=message)
                 out["X-Request-ID"] = request_id
                 out["X-Content-Type-Options"] = "nosniff"
+                out["Referrer-Policy"] = "same-origin"
+                if out.get("content-type", "").startswith("text/html") and scope["path"] != "/docs":
+                    out["Content-Security-Policy"] = PAGE_POLICY
             await send(message)
 
         refusal = self._refuse(scope, headers)
@@ -49,27 +61,43 @@ class Gate:
             return
         await self._app(scope, _counted(receive, self._max_bytes), named_send)
 
-    def _refuse(self, scope: Scope, headers: Headers) -> JSONResponse | None:
+    def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._max_bytes:
-            return self._too_large()
-        if scope["path"] in OPEN_PATHS:
+            return problem_response(413, "too-large", _too_large_detail(self._max_bytes))
+        if self._sessions is None:
+            return self._refuse_foreign(headers)
+        path = scope["path"]
+        if path in OPEN_PATHS or path.startswith(OPEN_PREFIX):
             return None
-        if self._token is not None:
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
-                return problem_response(
-                    401, "unauthorized", "Send `Authorization: Bearer TOKEN`.", headers={"WWW-Authenticate": "Bearer"}
-                )
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._sessions.is_token(given.strip()):
             return None
+        cookie = session_cookie(headers)
+        if cookie is not None and self._sessions.is_valid(cookie):
+            if path.startswith("/v1/") and scope["method"] not in _SAFE_METHODS:
+                return problem_response(403, "forbidden", "A browser session may only read here; use a bearer token.")
+            return None
+        if "text/html" in headers.get("accept", "") and not path.startswith("/v1/"):
+            return RedirectResponse(f"/login?next={quote(path)}", 303)
+        headers_out = {"WWW-Authenticate": "Bearer"}
+        return problem_response(401, "unauthorized", "Send `Authorization: Bearer TOKEN`.", headers=headers_out)
+
+    def _refuse_foreign(self, headers: Headers) -> JSONResponse | None:
         for name in ("host", "origin"):
             value = headers.get(name)
             if value is not None and self._on_loopback and _hostname(value) not in _LOOPBACK_NAMES:
                 return problem_response(403, "forbidden", f"The {name.title()} header does not name this machine.")
         return None
 
-    def _too_large(self) -> JSONResponse:
-        return problem_response(413, "too-large", _too_large_detail(self._max_bytes))
+
+def session_cookie(headers: Headers) -> str | None:
+    """The session cookie of a request, unchecked."""
+    try:
+        jar = SimpleCookie(headers.get("cookie", ""))
+    except CookieError:
+        return None
+    return jar[COOKIE].value if COOKIE in jar else None
 
 
 def _too_large_detail(max_bytes: int) -> str:

@@ -17,9 +17,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, event, func, or_, text
+from sqlalchemy import Connection, Engine, Index, and_, case, event, func, or_, text
+from sqlalchemy import select as select_columns
 from sqlmodel import Field, Session, SQLModel, col, create_engine, select
 
+from agent.stats import EQUIVALENT, NOT_BUILT, UNVALIDATED, HitRate
 from sandbox.errors import WavesmithError
 
 SCHEMA_VERSION = 1
@@ -89,6 +91,8 @@ class JobEvent(SQLModel, table=True):
 
 class Trial(SQLModel, table=True):
     """One skill tried in one job: the rows behind the hit rates."""
+
+    __table_args__ = (Index("trial_rates", "skill", "arch", "language", "correctness", "verdict", "fate"),)
 
     id: int | None = Field(default=None, primary_key=True)
     job_id: str = Field(index=True, foreign_key="job.id")
@@ -170,13 +174,17 @@ class Store:
         with self._read() as session:
             return session.get(Job, job_id)
 
-    def jobs(self, *, limit: int, before: str | None = None, state: str | None = None) -> Sequence[Job]:
+    def jobs(
+        self, *, limit: int, before: str | None = None, state: str | None = None, arch: str | None = None
+    ) -> Sequence[Job]:
         """Newest first; `before` is the id to continue from."""
         query = select(Job).order_by(col(Job.id).desc()).limit(limit)
         if before is not None:
             query = query.where(col(Job.id) < before)
         if state is not None:
             query = query.where(Job.state == state)
+        if arch is not None:
+            query = query.where(Job.arch == arch)
         with self._read() as session:
             return session.exec(query).all()
 
@@ -205,6 +213,43 @@ class Store:
             elif job is not None and job.state == State.RUNNING:
                 job.cancel_requested = True
             return job
+
+    # Trials
+
+    def hit_rates(self, wanted: Mapping[str, str]) -> list[HitRate]:
+        """Rates per skill over trials whose columns equal `wanted`, most tried first."""
+        validated = col(Trial.correctness).not_in(UNVALIDATED)
+        query = select_columns(
+            col(Trial.skill),
+            func.count(),
+            _count_of(and_(col(Trial.verdict).is_not(None), col(Trial.verdict).not_in(NOT_BUILT))),
+            _count_of(and_(col(Trial.verdict).in_(EQUIVALENT), validated)),
+            _count_of(col(Trial.verdict) == "Accepted"),
+            _count_of(col(Trial.fate).in_(("kept", "step"))),
+        )
+        for column, value in wanted.items():
+            query = query.where(getattr(Trial, column) == value)
+        with self._read() as session:
+            rows = session.connection().execute(query.group_by(col(Trial.skill))).all()
+        return sorted((HitRate(*row) for row in rows), key=lambda r: (-r.tried, r.skill))
+
+    def failures(self, skill: str, *, limit: int) -> list[tuple[str, int]]:
+        """Reasons for which trials of a skill were not kept, most frequent first."""
+        query = (
+            select(Trial.reason, func.count())
+            .where(Trial.skill == skill, col(Trial.fate).not_in(("kept", "step")))
+            .group_by(Trial.reason)
+            .order_by(func.count().desc())
+            .limit(limit)
+        )
+        with self._read() as session:
+            return [(reason, n) for reason, n in session.exec(query)]
+
+    def trials(self, skill: str, *, limit: int) -> Sequence[Trial]:
+        """The latest trials of a skill."""
+        query = select(Trial).where(Trial.skill == skill).order_by(col(Trial.id).desc()).limit(limit)
+        with self._read() as session:
+            return session.exec(query).all()
 
     # Workers
 
@@ -292,6 +337,11 @@ class Store:
             job = session.get(Job, lease.job_id)
             if job is not None and _holds(job, lease):
                 job.state, job.lease_until, job.worker = State.QUEUED, None, None
+
+
+def _count_of(condition: Any) -> Any:
+    """How many rows of a group meet a condition."""
+    return func.sum(case((condition, 1), else_=0))
 
 
 def _holds(job: Job, lease: Lease) -> bool:

@@ -147,7 +147,8 @@ def test_hit_rates_count_reports(tmp_path: Path) -> None:
     finish(tmp_path / "a", ACCEPTED)
     finish(tmp_path / "b", NoGain(Correctness.INTERPRETED, "no"), Fate.DROPPED)
     (rate,) = hit_rates([tmp_path])
-    assert (rate.skill, rate.tried, rate.compiled, rate.equivalent, rate.kept) == ("fit-lds", 2, 2, 2, 1)
+    counted = (rate.skill, rate.tried, rate.compiled, rate.equivalent, rate.effective, rate.kept)
+    assert counted == ("fit-lds", 2, 2, 2, 1, 1)
     with pytest.raises(InputError):
         hit_rates([tmp_path / "nothing"])
 

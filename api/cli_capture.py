@@ -1,0 +1,125 @@
+"""`wavesmith compile` and `wavesmith capture`: what a file launches, and whether that builds for the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from agent.baseline import Baseline, take_baseline
+from agent.companions import load_with_companions
+from agent.events import Progress
+from agent.job import JobRequest, Options
+from api.terminal import ProgressStyle, err, make_progress, out, show_json
+from sandbox.target import load_target
+from sandbox.workload import save
+
+FileArgument = Annotated[Path, typer.Argument(help="Triton kernel file.")]
+TargetOption = Annotated[str, typer.Option("--target", "-t", help="Architecture or board: gfx950, gfx942, MI350X, ...")]
+HarnessOption = Annotated[Path | None, typer.Option(help="Python file that imports and calls the kernel.")]
+WorkloadOption = Annotated[Path | None, typer.Option(help="workload.yaml, or a captured workload folder.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_SHOWN = ("vgpr_count", "vgpr_spill_count", "scratch_bytes", "lds_bytes", "occupancy_waves_per_simd")
+
+
+def add_commands(app: typer.Typer) -> None:
+    app.command("compile")(compile_file)
+    app.command("capture")(capture_file)
+
+
+def _take(
+    file: Path, target: str, harness: Path | None, workload: Path | None, executor: str, progress: Progress
+) -> Baseline:
+    request = JobRequest(
+        kernel=load_with_companions(file),
+        target=load_target(target),
+        path=file.name,
+        original=file.read_bytes(),
+        harness=load_with_companions(harness) if harness else None,
+        workload=workload,
+        options=Options(executor=executor),
+    )
+    return take_baseline(request, progress)
+
+
+def compile_file(
+    file: FileArgument,
+    target: TargetOption,
+    harness: HarnessOption = None,
+    workload: WorkloadOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile every launch of a file for a target: resources, or the error with its source line."""
+    progress = make_progress(ProgressStyle.AUTO)
+    baseline = _take(file, target, harness, workload, "none", progress)
+    measured = baseline.measurement
+    if as_json:
+        show_json(_json(baseline, load_target(target).arch))
+    else:
+        table = Table("kernel", *_SHOWN, box=None, padding=(0, 2, 0, 0))
+        for kernel, metrics in sorted(measured.metrics.items()):
+            table.add_row(escape(kernel), *(f"{metrics[n]:g}" if n in metrics else "?" for n in _SHOWN))
+        if measured.metrics:
+            out.print(table)
+        for failure in measured.failures:
+            out.print(f"{failure.kernel}: {failure.message.strip()}", markup=False)
+            if failure.source_line:
+                out.print(f"  line {failure.line}: {failure.source_line.strip()}", markup=False)
+        if not baseline.launch_count:
+            err.print("No kernel launch was recorded. Give a harness that calls the kernel with --harness.")
+    raise typer.Exit(4 if not measured.builds else 0 if baseline.launch_count else 5)
+
+
+def _json(baseline: Baseline, arch: str) -> dict[str, Any]:
+    measured = baseline.measurement
+    return {
+        "arch": arch,
+        "builds": measured.builds,
+        "launches": [
+            {"kernel": launch.kernel, "line": launch.line, "grid": launch.grid}
+            for launch in baseline.stored.workload.launches
+        ],
+        "failures": [
+            {"kernel": f.kernel, "message": f.message, "line": f.line, "source_line": f.source_line}
+            for f in measured.failures
+        ],
+        "kernels": {name: dict(metrics) for name, metrics in measured.metrics.items()},
+        "notes": list(baseline.notes),
+    }
+
+
+def capture_file(
+    file: FileArgument,
+    target: TargetOption,
+    harness: HarnessOption = None,
+    workload: WorkloadOption = None,
+    executor: Annotated[str, typer.Option(help="auto, gpu, emulator, interpreter or none.")] = "auto",
+    save_to: Annotated[Path | None, typer.Option("--out", help="Folder of the workload.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a file once and keep its launches, inputs and results as a workload that replays standalone."""
+    baseline = _take(file, target, harness, workload, executor, make_progress(ProgressStyle.AUTO))
+    folder = save(baseline.stored, save_to or Path("wavesmith-out") / f"{file.stem}-workload")
+    recorded = baseline.stored.workload
+    summary = {
+        "folder": str(folder),
+        "launches": len(recorded.launches),
+        "kernels": list(recorded.kernels()),
+        "entries": len(recorded.entries),
+        "executor": baseline.executor,
+        "harness": recorded.outcome.status,
+        "notes": list(baseline.notes),
+    }
+    if as_json:
+        show_json(summary)
+    else:
+        out.print(
+            f"{summary['launches']} launches of {', '.join(recorded.kernels()) or 'no kernel'} in {folder}",
+            markup=False,
+        )
+        for note in baseline.notes:
+            err.print(f"note: {note}", markup=False)
+    raise typer.Exit(0 if recorded.launches else 5)

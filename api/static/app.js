@@ -1,0 +1,30 @@
+// Progress of a running job as it happens. Every page reads without this file.
+"use strict";
+const live = document.querySelector("[data-events]");
+if (live !== null) {
+  const steps = live.querySelector("ol");
+  const state = document.querySelector("[data-state]");
+  const source = new EventSource(live.dataset.events);
+  const add = (message) => {
+    const event = JSON.parse(message.data);
+    const item = document.createElement("li");
+    item.textContent = event.kind === "phase" ? event.message + ":" : event.message;
+    steps.append(item);
+    steps.scrollTop = steps.scrollHeight;
+  };
+  steps.replaceChildren();
+  for (const kind of ["phase", "step", "attempt", "result"]) source.addEventListener(kind, add);
+  source.addEventListener("end", (message) => {
+    source.close();
+    if (state !== null) state.textContent = JSON.parse(message.data).state;
+    window.location.reload();
+  });
+}
+// A dropped or chosen file fills the source field, so that it can be read before it is sent.
+const file = document.querySelector("input[type=file][data-fills]");
+if (file !== null) {
+  const text = document.getElementById(file.dataset.fills);
+  file.addEventListener("change", async () => {
+    if (file.files.length === 1) text.value = await file.files[0].text();
+  });
+}
