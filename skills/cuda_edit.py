@@ -85,9 +85,7 @@ def postfix_start(source: HipSource, index: int) -> int:
         i -= 2
         while i > 0 and source.code[i].text in (")", "]"):
             i = _opening(source, i)
-            if i > 0 and source.code[i - 1].kind == "word":
-                i -= 1
-            elif i > 0 and source.code[i - 1].text in (")", "]"):
+            if (i > 0 and source.code[i - 1].kind == "word") or (i > 0 and source.code[i - 1].text in (")", "]")):
                 i -= 1
     return i
 

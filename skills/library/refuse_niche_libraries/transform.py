@@ -13,7 +13,7 @@ from skills.skill import Refusal, Site
 CONSTRUCTS = {
     r"^[ \t]*#[ \t]*include[ \t]*[<\x22]nvml\.h": "NVML (counterpart: AMD SMI, amd_smi/amdsmi.h)",
     r"^[ \t]*#[ \t]*include[ \t]*[<\x22]nvjpeg\.h": "nvJPEG (counterpart: rocJPEG, rocjpeg/rocjpeg.h)",
-    r"^[ \t]*#[ \t]*include[ \t]*[<\x22](nvcuvid|cuviddec|nvEncodeAPI)\.h": "NVIDIA video codecs (counterpart: rocDecode)",
+    r"^[ \t]*#[ \t]*include[ \t]*[<\x22](nvcuvid|cuviddec|nvEncodeAPI)\.h": "video codecs (counterpart: rocDecode)",
     r"^[ \t]*#[ \t]*include[ \t]*[<\x22]npp\w*\.h": "NPP (counterpart: RPP, rpp/rpp.h)",
     r"^[ \t]*#[ \t]*include[ \t]*[<\x22]cudnn(_frontend)?[\w./]*\.h": "cuDNN (counterpart: MIOpen, miopen/miopen.h)",
     r"^[ \t]*#[ \t]*include[ \t]*[<\x22]cutensor\w*\.h": "cuTENSOR (counterpart: hipTensor, hiptensor/hiptensor.hpp)",

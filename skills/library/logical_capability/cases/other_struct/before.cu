@@ -1,0 +1,2 @@
+struct Version { int major, minor; };
+int f(Version v) { return v.major * 10 + v.minor; }

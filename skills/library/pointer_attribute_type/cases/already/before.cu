@@ -1,0 +1,1 @@
+bool on_device(cudaPointerAttributes a) { return a.type == cudaMemoryTypeDevice; }

@@ -1,0 +1,5 @@
+bool on_device(const void* p) {
+  cudaPointerAttributes a;
+  cudaPointerGetAttributes(&a, p);
+  return a.type == cudaMemoryTypeDevice;
+}

@@ -1,0 +1,3 @@
+#ifdef NDEBUG
+int x;
+#endif

@@ -1,0 +1,2 @@
+template <int T, int B> __global__ void __launch_bounds__(T) a(float* x) { x[threadIdx.x] *= 2.f; }
+__global__ void __launch_bounds__(1024) b(float* x) { x[threadIdx.x] *= 2.f; }
