@@ -15,7 +15,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from sandbox.interpreter_atomics import waits_for_others
 from sandbox.interpreter_engine import BudgetExceededError, DeviceAssertionError, Machine, operations
 from sandbox.interpreter_ir import IrError, Module, Type, parse_module
 from sandbox.interpreter_memory import Memory
-from sandbox.interpreter_numerics import Array, held_dtype, is_float, settle
+from sandbox.interpreter_numerics import Array, held_dtype, is_float, settle, widened
 from sandbox.target import Target, load_target
 
 DEFAULT_BUDGET_S = 20.0
@@ -33,6 +33,9 @@ _FRONT_END_TIMEOUT_S = 60.0
 _BATCH_ELEMENTS = 1 << 18
 """Elements of the largest tensor in a batch of programs: about what stays in cache."""
 
+_REVERSED_BATCHES = 16
+Order = Literal["lockstep", "reversed"]
+"""`reversed`: small batches of programs, the last first. A kernel without races computes the same."""
 Grid = Sequence[int] | Callable[[Mapping[str, Any]], Sequence[int]]
 
 
@@ -76,14 +79,31 @@ def interpret_launch(
     budget_s: float = DEFAULT_BUDGET_S,
     target: Target | None = None,
     compiled: Compiled | None = None,
+    order: Order = "lockstep",
+    wide: bool = False,
 ) -> Execution:
     """Execute `fn[grid](*args, **kwargs)`, writing to the CPU tensors among the arguments.
 
     `fn` is a `triton.JITFunction`; autotuners and heuristics are resolved by the caller. With `compiled` (of this very
     launch) the IR that was compiled is what runs. A kernel the target's front end refuses is read by NVIDIA's instead,
     so that a baseline that does not build yet still has reference results. Raises `InterpreterUnsupported` with the
-    reason (`InterpreterBudget` when `budget_s` seconds were not enough) and `InterpreterAssertion`.
+    reason (`InterpreterBudget` when `budget_s` seconds were not enough) and `InterpreterAssertion`. `wide` computes in
+    float64 throughout (see `sandbox.interpreter_numerics.widened`).
     """
+    with widened(wide):
+        return _interpret(fn, grid, args, kwargs, budget_s, target, compiled, order)
+
+
+def _interpret(
+    fn: Any,
+    grid: Grid,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    budget_s: float,
+    target: Target | None,
+    compiled: Compiled | None,
+    order: Order,
+) -> Execution:
     started = time.monotonic()
     arch = target or load_target(compiled.arch if compiled is not None else "gfx942")
     module, special = _module(fn, args, kwargs, arch, compiled)
@@ -94,10 +114,9 @@ def interpret_launch(
     done = 0
     try:
         arguments = _arguments(module, special, memory)
-        batch = _batch(module)
-        for first in range(0, total, batch):
-            machine.run(first, min(total, first + batch), arguments)
-            done = min(total, first + batch)
+        for first, last in _batches(total, _batch(module), order):
+            machine.run(first, last, arguments)
+            done += last - first
     except BudgetExceededError:
         message = f"the launch did not finish within {budget_s:g} s: {done} of {total} programs ran"
         raise InterpreterBudget(message) from None
@@ -155,6 +174,14 @@ def _whole_grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int
     sizes = [int(n) for n in (grid(arguments) if callable(grid) else grid)]
     padded = [*sizes, 1, 1, 1]
     return padded[0], padded[1], padded[2]
+
+
+def _batches(total: int, batch: int, order: Order) -> list[tuple[int, int]]:
+    """Ranges of programs that run together, in turn. A kernel whose programs wait for others keeps their order."""
+    if order == "lockstep" or batch == 1:
+        return [(first, min(total, first + batch)) for first in range(0, total, batch)]
+    batch = min(batch, max(1, total // _REVERSED_BATCHES))
+    return [(first, min(total, first + batch)) for first in range(0, total, batch)][::-1]
 
 
 def _batch(module: Module) -> int:

@@ -71,7 +71,7 @@ def _float_bits(bits: int, element: str) -> Any:
     if is_fp8(element):
         return np.uint8(bits)
     raw = np.array([bits], dtype=np.uint64).astype(f"u{stored_dtype(element).itemsize}")
-    return bitcast_raw(raw if element == "bf16" else raw.view(held_dtype(element)), Type(element))[0]
+    return bitcast_raw(raw if element == "bf16" else raw.view(stored_dtype(element)), Type(element))[0]
 
 
 def _float(function: Callable[..., Any]) -> Handler:
@@ -185,7 +185,7 @@ def _to_float(op: Op, args: list[Array]) -> Array:
         value = unsigned(value)
     elif value.dtype == np.bool_:
         value = -value.astype(np.int8)
-    wide = np.float64 if op.result_types[0].element == "f64" else np.float32
+    wide = np.float64 if held_dtype(op.result_types[0].element) == np.float64 else np.float32
     return settle(value.astype(wide), op.result_types[0].element)
 
 

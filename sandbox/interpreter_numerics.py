@@ -6,7 +6,8 @@ held as their codes. All conversions round to nearest even; conversions to fp8 s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -54,8 +55,28 @@ _FP8: Mapping[str, _Fp8] = {
 }
 
 
+_WIDENED = frozenset({"f16", "bf16", "f32"})
+_wide = False
+
+
+@contextmanager
+def widened(on: bool = True) -> Iterator[None]:
+    """Inside, every float16, bfloat16 and float32 value is held and computed in float64, and rounded only when stored.
+
+    What a kernel computes then is its own definition without its own rounding: an oracle for it and its rewrites.
+    """
+    global _wide
+    before, _wide = _wide, on
+    try:
+        yield
+    finally:
+        _wide = before
+
+
 def held_dtype(element: str) -> np.dtype[np.generic]:
     """The numpy dtype values of an element type are computed in; raises KeyError for a type that has none."""
+    if _wide and element in _WIDENED:
+        return np.dtype(np.float64)
     return np.dtype(np.uint8) if element in _FP8 else np.dtype(_HELD[element])
 
 
@@ -82,6 +103,9 @@ def bit_width(element: str) -> int:
 
 def from_memory(raw: Array, element: str) -> Array:
     """Values as computed with, from values as stored."""
+    if _wide and element in _WIDENED:
+        with widened(False):
+            return from_memory(raw, element).astype(np.float64)
     if element == "bf16":
         return (raw.astype(np.uint32) << 16).view(np.float32)
     if element == "i1":
@@ -116,16 +140,18 @@ def round_tf32(values: Array) -> Array:
 
 def settle(values: Array, element: str) -> Array:
     """A result brought to its element type: rounded for bf16, cast for the others."""
-    if element == "bf16":
+    if element == "bf16" and not _wide:
         return round_bf16(values.astype(np.float32, copy=False))
     return values.astype(held_dtype(element), copy=False)
 
 
 def as_float32(values: Array, element: str) -> Array:
-    """Values of any floating type widened to float32 (float64 stays)."""
+    """Values of any floating type widened to float32 (float64 stays, inside `widened` all become float64)."""
     if is_fp8(element):
         table: Array = _decode_table(element)
-        return table[values]
+        return table[values].astype(np.float64) if _wide else table[values]
+    if _wide:
+        return values.astype(np.float64, copy=False)
     if element == "f64":
         return values
     return values.astype(np.float32, copy=False)
@@ -136,6 +162,8 @@ def convert_float(values: Array, source: str, target: str, *, toward_zero: bool 
     wide = as_float32(values, source)
     if is_fp8(target):
         return _encode_fp8(wide, target)
+    if _wide:
+        return wide
     if toward_zero and target == "bf16":
         bits = np.ascontiguousarray(wide, dtype=np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
         return bits.view(np.float32)
