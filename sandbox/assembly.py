@@ -181,6 +181,10 @@ class Assembly:
                 launches[position] = replace(launch, entry=len(entries) - 1)
         return tuple(launches), tuple(entries), numbers
 
+    def replayed_launches(self) -> tuple[Launch, ...]:
+        """The launches of a replay, which know their entry themselves."""
+        return tuple(self._finished(index, None) for index in self.launches)
+
     def _best(self, candidates: Iterable[Mapping[str, Any]]) -> int | None:
         """The outermost call of the best rank."""
         ranked: list[tuple[int, int, int]] = []
@@ -194,10 +198,11 @@ class Assembly:
         data = dict(self.launches[index])
         calls = data.pop("calls")
         data.pop("module_line", None)
-        phases = {c["phase"] for c in calls if self.calls.get(int(c["call"])) is not None}
+        phases = {c["phase"] for c in calls if self.calls.get(int(c["call"])) is not None} or {data["phase"]}
         ran = self.executed.get(index)
         launch = _LAUNCH.validate_python({**data, "phase": "backward" if phases == {"backward"} else "forward"})
-        launch = replace(launch, entry=entry, compiles=tuple(self.compiles.get(index, ())))
+        number = entry if entry is not None else launch.entry
+        launch = replace(launch, entry=number, compiles=tuple(self.compiles.get(index, ())))
         if ran is None:
             return launch
         args = []

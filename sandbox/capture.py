@@ -8,6 +8,7 @@ executor at hand; see `sandbox.child_launches`. What comes back is a workload th
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -137,7 +138,7 @@ def run_child(
     kernel: Kernel,
     harness: Kernel | None,
     limits: Limits,
-    files: Mapping[str, bytes] | None = None,
+    files: Mapping[str, Path] | None = None,
 ) -> tuple[Assembly, Ended, str | None]:
     """One child run: what it said, how it ended, and in words why it did not come to its end (None when it did)."""
     assembly = Assembly()
@@ -150,8 +151,8 @@ def run_child(
         kernel.write_to(source)
         if harness is not None:
             harness.write_to(source)
-        for path, data in (files or {}).items():
-            (scratch / path).write_bytes(data)
+        for path, origin in (files or {}).items():
+            shutil.move(origin, scratch / path)
         cache = cache_root() / "compile" / kernel.digest[:32]
         cache.mkdir(parents=True, exist_ok=True)
         full = {**job, "folder": str(source), "limits": asdict(limits), "cache": str(cache)}

@@ -56,6 +56,9 @@ class LaunchRecorder:
     results: dict[str, Compiled | CompileError] = field(default_factory=dict)
     sent_blobs: set[str] = field(default_factory=set)
     kernel_filter: re.Pattern[str] | None = None
+    entry: int | None = None
+    """During a replay: the entry call that is being repeated, and its phase."""
+    phase: str = "forward"
 
     def launch(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, native: Callable[[], Any]
@@ -120,6 +123,8 @@ class LaunchRecorder:
                 "heuristics": list(around.heuristics),
                 "calls": candidates,
                 "benchmark": around.benchmark,
+                "entry": self.entry,
+                "phase": self.phase,
             },
         )
 

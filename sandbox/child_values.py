@@ -54,6 +54,21 @@ class Memory:
     digest: str | None
     reason: str | None = None
 
+    def is_zero(self) -> bool:
+        """Whether every byte is zero; False where that is not known."""
+        if self.dense is None or self.nbytes == 0:
+            return self.dense is None and self.digest is not None and not self.pages
+        return self.dense[0] == 0 and _compare(self.dense, self.nbytes - 1)
+
+
+def _compare(view: memoryview, count: int) -> bool:
+    """Whether each of the first `count` bytes equals the one after it."""
+    address = ctypes.addressof((ctypes.c_char * view.nbytes).from_buffer(view))
+    return count == 0 or _memcmp(ctypes.c_void_p(address), ctypes.c_void_p(address + 1), ctypes.c_size_t(count)) == 0
+
+
+_memcmp = ctypes.CDLL(None).memcmp
+
 
 def storage_of(tensor: Any) -> tuple[int, int]:
     """Address and size of a tensor's storage."""
@@ -168,7 +183,7 @@ class SnapshotStore:
         reason = memory.reason
         if reason is None and size > self._left_bytes:
             reason = f"the {self._limits.stored_bytes} bytes kept per run are used up"
-        data: dict[str, Any] = {"id": number, "nbytes": memory.nbytes, "dtype": dtype}
+        data: dict[str, Any] = {"id": number, "nbytes": memory.nbytes, "dtype": dtype, "zero": memory.is_zero()}
         if reason is not None:
             self._channel.send("storage", {**data, "reason": reason})
         elif memory.dense is not None:

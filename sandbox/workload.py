@@ -48,6 +48,8 @@ class StorageRecord:
     key: str | None = None
     page_key: str | None = None
     reason: str | None = None
+    zero: bool = False
+    """Whether every byte is zero, as in a buffer that is added into."""
 
     __pydantic_config__ = _JSON
 
