@@ -1,7 +1,7 @@
 """Child side: recorded values made live again, as they were or drawn anew.
 
-Tensors are rebuilt on storages, so that views alias as they did. Redrawing works per storage: floating-point contents get
-new values with the recorded mean, spread and sign domain; integers, indices and booleans stay, since they carry meaning.
+Tensors are rebuilt on storages, so that views alias as they did. Redrawing works per storage: floating-point contents
+get new values with the recorded mean, spread and sign domain; integers, indices and booleans stay: they carry meaning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CannotDecode(Exception):  # noqa: N818 - an outcome: this entry cannot be 
 
 @dataclass(slots=True)
 class Redraw:
-    """How inputs differ from the recorded ones. `accumulators` are storages that are zero and written: they stay zero."""
+    """How inputs differ from the recorded ones: `poisoned` and `kept` are numbers of storages."""
 
     distribution: str = "recorded"
     seed: int = 0
@@ -237,7 +237,7 @@ def _copy(address: int, data: memoryview) -> None:
 
 
 def _redraw_like(flat: Any, distribution: str, generator: Any) -> None:
-    """New values in place. What was never negative stays so, and what was never positive; what was constant may vary."""
+    """New values in place. What was never negative stays so, and what was never positive; constants may vary."""
     sample = flat[:_STATISTICS_ELEMENTS].to(torch.float32)
     finite = sample[torch.isfinite(sample)]
     low, high = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)

@@ -196,16 +196,19 @@ class LaunchRecorder:
         return record
 
     def _probe(self, fn: Any, args: Any, kwargs: Mapping[str, Any], bound: Mapping[str, Any], grid: Any) -> Any:
-        """For the autotuner: does this config compile and launch? Answers (fits, reason)."""
+        """For the autotuner: does this config compile and launch on every target? Answers (fits, reason, grid)."""
         shape = None
         try:
             shape = evaluate_grid(grid, {**kwargs, **bound})
         except (KeyError, TypeError, ValueError, ZeroDivisionError, AssertionError) as e:
             return False, f"its grid cannot be computed: {type(e).__name__}: {e}", None
-        result, limit = self.try_compile(fn, args, kwargs, shape, self.targets[0])
-        if isinstance(result, CompileError):
-            return False, f"{result.kind}: {result.message}", shape
-        return limit is None, limit, shape
+        for target in self.targets:
+            result, limit = self.try_compile(fn, args, kwargs, shape, target)
+            if isinstance(result, CompileError):
+                return False, f"{result.kind}: {result.message}", shape
+            if limit is not None:
+                return False, limit, shape
+        return True, None, shape
 
     # --- execute ----------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Child side: the entry calls of a workload repeated with the functions of a file, the baseline or a candidate.
 
-Inputs are made before the file is imported. Importing leaves out the module-level statements that ran the harness of the
-baseline, and `__main__` blocks do not run, because the file goes by its own name. What the calls return is reported, never
-judged here.
+Inputs are made before the file is imported. Importing leaves out the module-level statements that ran the harness of
+the baseline, and `__main__` blocks do not run, because the file goes by its own name. What the calls return is reported,
+never judged here.
 """
 
 from __future__ import annotations

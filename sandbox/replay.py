@@ -40,10 +40,10 @@ _STORAGE: TypeAdapter[Any] = TypeAdapter(StorageRecord)
 class InputVariant:
     """Which inputs a replay gets.
 
-    `distribution`: `recorded`, or one of `sandbox.child_random.DISTRIBUTIONS` for every floating-point tensor, drawn from
-    `seed`; integers stay as recorded. `cast` recomputes in another float type (`float32`, `float64`): inputs and dtype
-    arguments are widened. `poison` names argument tensors (`args.2`, `kwargs.out`) to fill with NaN: buffers that are only
-    written. `keep` names ones that stay as recorded.
+    `distribution`: `recorded`, or one of `sandbox.child_random.DISTRIBUTIONS` for every floating-point tensor, drawn
+    from `seed`; integers stay as recorded. `cast` recomputes in another float type (`float32`, `float64`): inputs and
+    dtype arguments are widened. `poison` names argument tensors (`args.2`, `kwargs.out`) to fill with NaN: buffers that
+    are only written. `keep` names ones that stay as recorded.
     """
 
     distribution: str = "recorded"
@@ -57,8 +57,8 @@ class InputVariant:
 class EntryResult:
     """What one repeated call did.
 
-    `returned`; `raised` (the file's code raised); `missing` (the file has no such function); `skipped` (an input was not
-    kept). `known` is False when a launch below it could not be executed: then values say nothing.
+    `returned`; `raised` (the file's code raised); `missing` (the file has no such function); `skipped` (an input was
+    not kept). `known` is False when a launch below it could not be executed: then values say nothing.
     """
 
     index: int

@@ -1,0 +1,131 @@
+"""Capture every Triton file of a folder for several targets and print what launched, what compiled, and why not.
+
+    python benchmarks/tritonbench.py DIR [--targets gfx942,gfx950] [--results FILE] [--only REGEX] [--limit N]
+
+Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. One JSON line per file is
+appended to the results file as soon as it is known; a second run leaves out what is there. Nothing a file does stops the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sandbox.capture import Capture, capture
+from sandbox.errors import WavesmithError
+from sandbox.isolation import Limits
+from sandbox.kernel import load_kernel
+from sandbox.target import Target, load_target
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--targets", default="gfx942,gfx950")
+    parser.add_argument("--results", type=Path, default=Path("tritonbench.jsonl"))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--wall-s", type=float, default=240.0)
+    parser.add_argument("--launch-s", type=float, default=10.0)
+    options = parser.parse_args()
+    targets = [load_target(name) for name in options.targets.split(",")]
+    files = [f for f in sorted(options.folder.glob("*.py")) if re.search(options.only, f.name)]
+    files = files[: options.limit] if options.limit else files
+    limits = Limits(wall_s=options.wall_s, launch_s=options.launch_s)
+    for row in run(files, targets, limits, options.results):
+        print(line(row, targets), flush=True)
+    rows = [row for row in read(options.results).values() if row["file"] in {f.name for f in files}]
+    print(summary(rows, targets))
+
+
+def run(files: Sequence[Path], targets: Sequence[Target], limits: Limits, results: Path) -> Iterator[dict[str, Any]]:
+    """One row per file, from the results file where it is known already."""
+    known = read(results)
+    for file in files:
+        if file.name not in known:
+            row = measure(file, targets, limits)
+            with results.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+            known[file.name] = row
+        yield known[file.name]
+
+
+def read(results: Path) -> dict[str, dict[str, Any]]:
+    """Rows by file name; a line that a killed run left half-written is dropped."""
+    rows: dict[str, dict[str, Any]] = {}
+    for text in results.read_text().splitlines() if results.is_file() else ():
+        try:
+            row = json.loads(text)
+            rows[row["file"]] = row
+        except (ValueError, KeyError):
+            continue
+    return rows
+
+
+def measure(file: Path, targets: Sequence[Target], limits: Limits) -> dict[str, Any]:
+    started = time.monotonic()
+    try:
+        taken = capture(load_kernel(file), targets[-1], also=targets[:-1], limits=limits)
+    except WavesmithError as e:
+        return {"file": file.name, "launches": 0, "harness": "none", "reason": one_line(str(e)), "targets": {}}
+    return {
+        "file": file.name,
+        "launches": len(taken.launches),
+        "executed": sum(launch.execution.status == "executed" for launch in taken.launches),
+        "kernels": list(taken.workload.kernels()),
+        "entries": [f"{e.kind}:{e.qualname}" for e in taken.entries],
+        "harness": taken.outcome.status,
+        "reason": one_line(taken.outcome.exception or ""),
+        "unknown": sorted(
+            {one_line(x.execution.reason or "") for x in taken.launches if x.execution.status == "unknown"}
+        ),
+        "findings": sorted({f for launch in taken.launches for f in launch.execution.findings})[:5],
+        "targets": {target.arch: failures(taken, target) for target in targets},
+        "seconds": round(time.monotonic() - started, 1),
+    }
+
+
+def failures(taken: Capture, target: Target) -> list[str]:
+    """Why launches do not compile or launch for the target, one line per distinct reason; empty when all do."""
+    found: dict[str, None] = {}
+    for launch in taken.launches:
+        for record in launch.compiles:
+            if record.arch == target.arch and not record.launches:
+                found[f"{launch.kernel}: {one_line(record.message or record.limit or '')}"] = None
+    return list(found)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())[:240]
+
+
+def line(row: Mapping[str, Any], targets: Sequence[Target]) -> str:
+    cells = [f"{row['file'][:44]:44}", f"{row['launches']:4}", f"{row.get('executed', 0):4}", f"{row['harness']:8}"]
+    for target in targets:
+        reasons = row["targets"].get(target.arch)
+        verdict = "-" if reasons is None or not row["launches"] else "ok" if not reasons else "FAIL"
+        cells.append(f"{verdict:5}")
+    reasons = [r for target in targets for r in row["targets"].get(target.arch) or ()]
+    text = reasons[0] if reasons else row["reason"] if row["harness"] != "passed" or not row["launches"] else ""
+    unknown = row.get("unknown") or []
+    return " ".join([*cells, text or (f"unknown: {unknown[0]}" if unknown else "")])
+
+
+def summary(rows: Sequence[Mapping[str, Any]], targets: Sequence[Target]) -> str:
+    launched = [row for row in rows if row["launches"]]
+    lines = [f"\n{len(rows)} files, launches recorded for {len(launched)}"]
+    complete = sum(row["launches"] == row.get("executed") for row in launched)
+    lines.append(f"every launch executed: {complete}; harness passed: {sum(r['harness'] == 'passed' for r in rows)}")
+    for target in targets:
+        built = sum(not row["targets"].get(target.arch, ["?"]) for row in launched)
+        lines.append(f"{target.arch}: {built} compile and may launch as they are")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
