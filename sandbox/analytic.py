@@ -83,6 +83,8 @@ class Rates:
 
 # Latency and single-workgroup rate: read off the num_stages series of a memory-bound GEMM (a 16x64x32 tile: 0.78, 0.46,
 # 0.35 us a step with 1, 2, 3 tiles in flight). Port: 64 bytes a cycle. LDS: 128 bytes a cycle.
+# CDNA: latency, port, efficiency and step overhead were chosen once, within plausible ranges, for the order of all
+# measured AMD tiles together (tests/data/gemm); they are not separately measured.
 _HOPPER = Rates(1.60, 700, 64, 37.5, 128, 0.9, 10500, 1.0, 96, 480, 3.0, 44)
 _CDNA = Rates(2.1, 600, 32, 32, 128, 0.8, 17000, 0.5, 200, 0, 2.0, 90)
 

@@ -1,4 +1,4 @@
-"""The analytic GEMM model against measured times: it was fitted to no shape, so its choice must be good on all of them."""
+"""The analytic GEMM model against measured times. Its constants are common to all shapes; nothing is set per shape."""
 
 from __future__ import annotations
 
