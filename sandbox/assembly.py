@@ -91,6 +91,8 @@ class Assembly:
     outcome: dict[str, Any] | None = None
     results: list[dict[str, Any]] = field(default_factory=list)
     extra: dict[str, dict[str, Any]] = field(default_factory=dict)
+    trial: list[tuple[str, dict[str, Any], bytes]] = field(default_factory=list)
+    """Messages of a trial, for `sandbox.trials`."""
     complete: bool = False
     phase: str = "start"
 
@@ -129,6 +131,8 @@ class Assembly:
                 self.results.append(data)
             case "end":
                 self.complete = True
+            case _ if kind.startswith("trial"):
+                self.trial.append((kind, data, blob))
             case _:
                 self.extra[kind] = data
 

@@ -97,6 +97,12 @@ def run(job: Job, channel: FrameWriter) -> int:
     from sandbox.child_session import Session
 
     channel.send("hello", {"torch": torch.__version__, "triton": triton.__version__, "python": sys.version.split()[0]})
+    if job.mode == "trials":
+        from sandbox.child_trials import run_trials
+
+        run_trials(job, channel)
+        channel.send("end", {})
+        return 0
     session = Session.prepare(job, channel, time.monotonic() + job.limits.wall_s * _EXECUTION_SHARE)
     gc.collect()
     gc.freeze()

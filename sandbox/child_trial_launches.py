@@ -1,0 +1,137 @@
+"""Child side: launches of a trial. Noted rather than recorded, run as the trial wants them, traced to their source."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, Literal
+
+from sandbox import child_hooks
+from sandbox.child_executors import CannotExecute, PendingLaunch
+from sandbox.child_launches import LaunchRecorder, StandInKernel, Surroundings, bind, evaluate_grid
+from sandbox.child_values import raw
+from sandbox.compiling import Compiled, CompileError
+
+Order = Literal["lockstep", "reversed"]
+_MAX_CONFIGS = 6
+"""Configs of one autotuner, different in more than options, that a trial runs."""
+
+
+@dataclasses.dataclass(slots=True)
+class LaunchNote:
+    """What one launch of a trial was and did."""
+
+    kernel: str
+    own: bool
+    """Whether its source is text of the program's files."""
+    status: str
+    reason: str | None
+    findings: list[str]
+    grid: tuple[int, int, int]
+
+
+class TrialRecorder(LaunchRecorder):
+    """A launch recorder that keeps notes instead of sending every value, and knows how a trial wants launches run."""
+
+    notes: list[LaunchNote]
+    sources: Mapping[str, str]
+    compile_now: bool
+    order: Order
+    wide: bool
+    forced_config: int
+    config_count: int
+
+    def launch(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, native: Callable[[], Any]
+    ) -> Any:
+        around, self.now = self.now, Surroundings(benchmark=self.now.benchmark)
+        bound = bind(fn, args, kwargs)
+        if around.probe:
+            return self._probe(fn, args, kwargs, bound, grid)
+        options = {k: v for k, v in kwargs.items() if k not in fn.arg_names}
+        sizes = evaluate_grid(grid, {**options, **bound})
+        compiled: Compiled | CompileError | None = None
+        if self.compile_now:
+            number, self.count = self.count, self.count + 1
+            self.channel.send("trial-launch", {"index": number, "kernel": fn.__name__, "grid": list(sizes)})
+            compiled = self._compile_all(number, fn, args, kwargs, sizes)
+        note = LaunchNote(fn.__name__, self._is_own(fn), "executed", None, [], sizes)
+        self.notes.append(note)
+        answer: list[Any] = []
+        pending = PendingLaunch(fn, args, kwargs, sizes, compiled, self.targets[0], lambda: answer.append(native()))
+        with raw() if self.executor.name != "gpu" else nullcontext():
+            self._run(pending, note)
+        return answer[0] if answer else StandInKernel(self, fn, bound, options, compiled)
+
+    def _is_own(self, fn: Any) -> bool:
+        """The text Triton compiles is the function's own text in one of the program's files."""
+        code = fn.fn.__code__
+        text = self.sources.get(code.co_filename)
+        if text is None:
+            return False
+        lines = text.splitlines()[code.co_firstlineno - 1 :]
+        own = textwrap.dedent("\n".join(lines))
+        body = own[own.find("def ") :] if "def " in own else own
+        return body.startswith(fn.src.rstrip("\n"))
+
+    def _run(self, pending: PendingLaunch, note: LaunchNote) -> None:
+        budget = self.stopwatch.budget_s(self.limits.launch_s)
+        if 0 in pending.grid:
+            return
+        if budget <= 0:
+            note.status, note.reason = "unknown", "the time for executing launches in this run was used up"
+            return
+        try:
+            if self.executor.name == "interpreter":
+                note.findings += _interpret(pending, budget, order=self.order, wide=self.wide)
+            else:
+                self.executor.execute(pending, budget)
+        except CannotExecute as e:
+            note.status, note.reason = "unknown", str(e)
+
+
+def _interpret(pending: PendingLaunch, budget_s: float, *, order: Order, wide: bool) -> list[str]:
+    from sandbox.interpreter import InterpreterAssertion, InterpreterUnsupported, interpret_launch
+
+    compiled = pending.compiled if isinstance(pending.compiled, Compiled) else None
+    try:
+        done = interpret_launch(
+            pending.fn, pending.grid, pending.args, pending.kwargs, budget_s=budget_s, target=pending.target,
+            compiled=compiled, order=order, wide=wide,
+        )  # fmt: skip
+    except InterpreterUnsupported as e:
+        raise CannotExecute(str(e)) from e
+    except InterpreterAssertion as e:
+        raise RuntimeError(f"device assertion: {e}") from e
+    return [f"{f.message} at line {f.line}" for f in done.findings]
+
+
+def choose_config(recorder: TrialRecorder) -> None:
+    """Let a trial force which config of an autotuner runs: on a GPU any of them may win, so each must be right."""
+
+    def chosen(_recorder: Any, tuner: Any, args: Any, kwargs: Any) -> Any:
+        configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else list(tuner.configs)
+        by_values = {repr(sorted(c.kwargs.items(), key=repr)): c for c in configs}
+        distinct = list(by_values.values())[:_MAX_CONFIGS]
+        recorder.config_count = max(recorder.config_count, len(distinct))
+        config = distinct[recorder.forced_config % len(distinct)]
+        return child_hooks._Chosen(config, {"configs": [], "index": 0, "key": [], "total": len(configs)})
+
+    class Forgetful(dict):  # type: ignore[type-arg]
+        """The autotuner's memory of its choice: a trial chooses anew each time."""
+
+        def get(self, key: Any, default: Any = None) -> Any:
+            return None
+
+    from triton.runtime.autotuner import Autotuner
+
+    native = Autotuner.run
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.cache = Forgetful()
+        return native(self, *args, **kwargs)
+
+    child_hooks._choose = chosen  # type: ignore[assignment]
+    Autotuner.run = run

@@ -1,0 +1,316 @@
+"""Child side: one program called many times, in an order it cannot know, with everything about each call reported.
+
+Inputs exist before the program is imported. Memory the program allocates without a value is filled with a pattern, so
+that what no kernel wrote shows. Each launch is checked to come from the program's own file. Results are read when a
+call returns and again when all calls are done: a program that hands out the same buffer twice is seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import sys
+import time
+import types
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from sandbox import child_cuda, child_hooks, child_torch
+from sandbox.assembly import statement_digest
+from sandbox.child_driver import StandInDriver, run_once
+from sandbox.child_entries import EntryTracker
+from sandbox.child_executors import Stopwatch, executor
+from sandbox.child_inputs import CannotBuild, InputBuilder, Inputs, flatten
+from sandbox.child_trial_launches import TrialRecorder, choose_config
+from sandbox.child_values import Encoder, SnapshotStore, raw, read_memory
+from sandbox.compile_cache import CompileCache
+from sandbox.frames import FrameWriter
+from sandbox.harness import Job
+from sandbox.target import load_target
+from sandbox.workload import EntryCall, StoredWorkload, load_workload
+
+POISON_BYTE = 0xFF
+"""Every byte of memory allocated without a value: a NaN in each floating type, an unlikely number in each integer."""
+_EMPTY = {
+    torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted, torch.Tensor.new_empty,
+    torch.Tensor.new_empty_strided,
+}  # fmt: skip
+_tobytes = torch.Tensor.contiguous
+
+
+class Watch(TorchFunctionMode):  # type: ignore[misc]
+    """Names every torch function the program calls, and poisons memory it allocates without a value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: dict[str, int] = {}
+        self.on = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self.on:
+            name = str(getattr(func, "__name__", func))
+            self.names[name] = self.names.get(name, 0) + 1
+            if func in _EMPTY and isinstance(result, torch.Tensor):
+                with raw(), torch.no_grad():
+                    poison_(result)
+        return result
+
+
+def poison_(tensor: Any) -> None:
+    """Fill the whole storage, gaps between strides included."""
+    if tensor.numel() and tensor.layout is torch.strided:
+        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+        whole.fill_(POISON_BYTE)
+
+
+class TrialRun:
+    """The whole of one child's work."""
+
+    def __init__(self, job: Job, channel: FrameWriter) -> None:
+        self.job = job
+        self.channel = channel
+        options = dict(job.options or {})
+        self.steps: list[dict[str, Any]] = list(options["steps"])
+        self.seed = int(options["seed"])
+        self.gpu = job.executor == "gpu"
+        self.files = {str(p): p.read_text(encoding="utf-8") for p in job.folder.rglob("*.py")}
+        self.stored: StoredWorkload = load_workload(job.folder.parent)
+        self.watch = Watch()
+        self.mode = child_torch.DeviceMode()
+        self.recorder = self._install()
+        self.kept: list[tuple[int, Any, str]] = []
+        self.held: dict[int, Inputs] = {}
+
+    def _install(self) -> TrialRecorder:
+        job = self.job
+        targets = tuple(load_target(name) for name in job.targets)
+        store = SnapshotStore(self.channel, job.limits)
+        encoder = Encoder(store, {})
+        tracker = EntryTracker({}, encoder, self.channel)
+        stopwatch = Stopwatch(time.monotonic() + 0.8 * job.limits.wall_s)
+        cache = CompileCache(Path(job.cache)) if job.cache else None
+        recorder = TrialRecorder(
+            targets, encoder, tracker, self.channel, executor(job.executor), job.limits, stopwatch, cache, {},
+            compile=True,
+        )  # fmt: skip
+        recorder.notes, recorder.sources = [], self.files
+        recorder.compile_now, recorder.order, recorder.wide = False, "lockstep", False
+        recorder.forced_config, recorder.config_count = 0, 1
+        if not self.gpu:
+            from triton.runtime.driver import driver
+
+            store.is_host = child_torch.is_host
+            driver.set_active(StandInDriver(targets[0], run_once))
+            child_cuda.install(targets[0], self.mode, self._note, self.seed)
+        child_hooks.install(recorder, self._note, self.gpu)
+        if not self.gpu:
+            choose_config(recorder)
+            child_torch.install(self.mode)
+        return recorder
+
+    def _note(self, text: str) -> None:
+        self.channel.send("note", {"text": text})
+
+    def run(self) -> None:
+        """Build inputs, import the program, make the calls, look at the results once more."""
+        builder = InputBuilder(
+            self.stored.workload, self.stored.tensors, "cuda" if self.gpu else "cpu", self.gpu and bool(self.steps)
+        )
+        prepared: list[Inputs | None] = []
+        for number, step in enumerate(self.steps):
+            try:
+                prepared.append(builder.build(self.stored.workload.entries[int(step["entry"])], step["variant"]))
+            except (CannotBuild, RuntimeError, ValueError, IndexError) as e:
+                prepared.append(None)
+                self._send(number, {"skipped": f"{type(e).__name__}: {e}"})
+        module = self._import()
+        for number, inputs in enumerate(prepared):
+            if inputs is not None and module is not None:
+                step = self.steps[number]
+                if step.get("reuse"):
+                    inputs = builder.refill(self.held.get(int(step["entry"]), inputs), inputs)
+                self.held[int(step["entry"])] = inputs
+                self._call(builder, module, number, step, inputs)
+                for config in range(1, self.recorder.config_count if step.get("all_configs") else 1):
+                    self._call(builder, module, number, step, builder.build(inputs.entry, inputs.variant), config)
+        for number, tensor, digest in self.kept:
+            if _digest(tensor) != digest:
+                self.channel.send("trial-changed", {"step": number})
+
+    def _import(self) -> types.ModuleType | None:
+        """The program's module without the statements that are its harness; None when importing it fails."""
+        path = self.job.folder / self.job.kernel
+        source = path.read_bytes()
+        tree = ast.parse(source, str(path))
+        skipped = set(self.stored.workload.skip_statements)
+        tree.body = [s for s in tree.body if statement_digest(s) not in skipped]
+        self.channel.send("trial-source", {"sha256": hashlib.sha256(source).hexdigest()})
+        module = types.ModuleType(path.stem)
+        module.__file__ = str(path)
+        sys.modules[path.stem] = module
+        sys.path.insert(0, str(path.parent))
+        try:
+            exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
+        except Exception as e:  # noqa: BLE001 - the program's own code: what it raises is an outcome
+            self.channel.send("trial-import", {"error": _describe(e, self.files)})
+            return None
+        return module
+
+    # --- one call ---------------------------------------------------------------------------------------------------
+
+    def _call(
+        self, builder: InputBuilder, module: types.ModuleType, number: int, step: Mapping[str, Any], inputs: Inputs,
+        config: int = 0,
+    ) -> None:  # fmt: skip
+        recorder = self.recorder
+        recorder.notes, recorder.forced_config, recorder.config_count = [], config, 1
+        recorder.compile_now = bool(step.get("compile")) and config == 0
+        recorder.order, recorder.wide = (
+            "reversed" if step.get("order") == "reversed" else "lockstep",
+            bool(step.get("wide")),
+        )
+        self.watch.names = {}
+        report: dict[str, Any] = {}
+        results: list[tuple[str, Any]] = []
+        with raw():
+            before = {p: _digest(t) for p, t in inputs.tensors.items()}
+        torch.manual_seed(int(step["variant"]["seed"]) + 1)
+        try:
+            value = self._enter(builder, module, inputs)
+        except CannotBuild as e:
+            self._send(number, {"skipped": str(e)})
+            return
+        except Exception as e:  # noqa: BLE001 - the program's own code: what it raises is an outcome
+            report["error"] = _describe(e, self.files)
+        else:
+            results = list(flatten("output", value))
+        finally:
+            self.watch.on = False
+        with raw():
+            after = {p: _digest(t) for p, t in inputs.tensors.items()}
+            changed = [p for p in after if after[p] != before[p]]
+            wanted = {*changed, *map(str, step.get("watch", ()))}
+            results += [(p, t) for p, t in inputs.tensors.items() if p in wanted and not p.startswith("grads.")]
+            results += [(f"{p}.grad", t.grad) for p, t in inputs.tensors.items() if t.is_leaf and t.grad is not None]
+            self._report(number, report, results, changed, before, inputs)
+
+    def _enter(self, builder: InputBuilder, module: types.ModuleType, inputs: Inputs) -> Any:
+        """Make the call, and its backward where gradients were recorded."""
+        entry = inputs.entry
+        receiver, args, kwargs, grads = builder.assemble(inputs, module)
+        function = _callable_of(entry, module, receiver, self.stored)
+        with nullcontext() if entry.grads else torch.no_grad(), self.watch:
+            self.watch.on = True
+            value = function(*args, **kwargs)
+            if any(g is not None for g in grads):
+                outputs = [t for _, t in flatten("output", value) if isinstance(t, torch.Tensor)]
+                pairs = [(t, g) for t, g in zip(outputs, grads, strict=False) if g is not None and t.requires_grad]
+                torch.autograd.backward([t for t, _ in pairs], [_fitting(g, t) for t, g in pairs])
+            if self.gpu:
+                torch.cuda.synchronize()
+        return value
+
+    def _report(
+        self, number: int, report: dict[str, Any], results: list[tuple[str, Any]], changed: list[str],
+        before: Mapping[str, str], inputs: Inputs,
+    ) -> None:  # fmt: skip
+        listing: list[dict[str, Any]] = []
+        blob = bytearray()
+        for place, value in results:
+            if isinstance(value, torch.Tensor):
+                exact = type(value) in (torch.Tensor, torch.nn.Parameter)
+                data = b"" if not exact else _elements(value)
+                dtype = str(value.dtype).removeprefix("torch.") if exact else f"subclass {type(value).__name__}"
+                listing.append(
+                    {
+                        "place": place,
+                        "dtype": dtype,
+                        "shape": list(value.shape),
+                        "stride": list(value.stride()),
+                        "nbytes": len(data),
+                    }
+                )
+                blob += data
+                if place.startswith("output") and exact:
+                    self.kept.append((number, value, _digest(value)))
+            elif value is None or isinstance(value, bool | int | float | str):
+                listing.append({"place": place, "value": repr(value), "type": type(value).__name__})
+            else:
+                listing.append({"place": place, "value": type(value).__qualname__, "type": "object"})
+        report |= {
+            "results": listing,
+            "changed": changed,
+            "inputs": hashlib.sha256("".join(sorted(f"{k}={v}" for k, v in before.items())).encode()).hexdigest(),
+            "launches": [dataclasses.asdict(n) for n in self.recorder.notes],
+            "torch": self.watch.names,
+            "broken_guards": inputs.broken_guards(),
+            "config": self.recorder.forced_config,
+        }
+        self._send(number, report, bytes(blob))
+
+    def _send(self, number: int, report: Mapping[str, Any], blob: bytes = b"") -> None:
+        self.channel.send("trial", {"step": number, "report": dict(report)}, blob)
+
+
+def _callable_of(entry: EntryCall, module: types.ModuleType, receiver: Any, stored: StoredWorkload) -> Any:
+    if entry.kind == "method" and receiver is not None:
+        name = entry.qualname.rpartition(".")[2]
+        return receiver if name == "forward" and isinstance(receiver, torch.nn.Module) else getattr(receiver, name)
+    found: Any = module
+    for part in entry.qualname.split("."):
+        found = getattr(found, part)
+    if entry.kind != "kernel":
+        return found
+    launch = stored.workload.launches[entry.launches[0]]
+    tuned = set(launch.autotune.configs[launch.autotune.index].kwargs) if launch.autotune is not None else set()
+    options = {k: v.value for k, v in launch.options.items() if launch.autotune is None}
+
+    def call(**kwargs: Any) -> None:
+        own = {k: v for k, v in kwargs.items() if k not in tuned | set(launch.heuristics)}
+        found[launch.grid](**own, **options)
+
+    return call
+
+
+def _fitting(gradient: Any, output: Any) -> Any:
+    """The recorded gradient, or one of the output's size where a variant changed that."""
+    if gradient.shape == output.shape:
+        return gradient
+    generator = torch.Generator("cpu").manual_seed(gradient.numel())
+    return torch.randn(output.shape, generator=generator).to(output.dtype).to(output.device)
+
+
+def _elements(tensor: Any) -> bytes:
+    plain = _tobytes(tensor.detach().cpu()).reshape(-1)
+    if plain.dtype == torch.bool:
+        plain = plain.to(torch.uint8)
+    return bytes(plain.view(torch.uint8).numpy().tobytes()) if plain.numel() else b""
+
+
+def _digest(tensor: Any) -> str:
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return "?"
+    memory = read_memory(tensor, 1 << 40)
+    return memory.digest or ""
+
+
+def _describe(error: BaseException, files: Mapping[str, str]) -> dict[str, Any]:
+    """Type, message, and the innermost line of the program."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename in files:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return {"type": type(error).__name__, "message": str(error)[:2000], "line": line}
+
+
+def run_trials(job: Job, channel: FrameWriter) -> None:
+    """Entry of the mode `trials`."""
+    TrialRun(job, channel).run()

@@ -1,0 +1,329 @@
+"""Run a program many times in a confined child, on recorded and widened inputs, and bring back what each call did.
+
+The child gets inputs only: recorded results stay here. Its messages are data from code nobody vouches for; whatever
+does not parse is dropped, and what is missing counts against the program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sandbox.assembly import Assembly
+from sandbox.capture import run_child
+from sandbox.compiling import Compiled, CompileError, unpack
+from sandbox.correctness import Results, TensorValue, Value
+from sandbox.isolation import Ended, Limits
+from sandbox.kernel import Kernel
+from sandbox.target import Target
+from sandbox.tensor_file import subset
+from sandbox.variants import Step
+from sandbox.workload import (
+    Argument,
+    CompileRecord,
+    EntryCall,
+    Launch,
+    StorageRecord,
+    StoredWorkload,
+    TensorRecord,
+    save,
+)
+from sandbox.workload import Value as Recorded
+
+POISON_BYTE = 0xFF
+"""What the child fills memory with that was allocated without a value."""
+_BITS = {"bfloat16": "uint16", "bool": "bool", "complex64": "complex64", "complex128": "complex128"}
+_MAX_ELEMENTS = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call to make: the step, and how. `again` marks a repetition that must give the same."""
+
+    step: Step
+    number: int
+    """Which step of the plan it is."""
+    order: str = "lockstep"
+    wide: bool = False
+    compile: bool = False
+    reuse: bool = False
+    all_configs: bool = False
+    again: bool = False
+    watch: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "entry": self.step.entry,
+            "variant": self.step.variant.to_json(),
+            "order": self.order,
+            "wide": self.wide,
+            "compile": self.compile,
+            "reuse": self.reuse,
+            "all_configs": self.all_configs,
+            "watch": list(self.watch),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLaunch:
+    """One launch below a call."""
+
+    kernel: str
+    own: bool
+    """Whether its source is text of the program's own files."""
+    executed: bool
+    reason: str | None
+    findings: tuple[str, ...]
+    grid: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramError:
+    """What the program raised."""
+
+    type: str
+    message: str
+    line: int | None
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" + (f" (line {self.line})" if self.line is not None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What one call did. `skipped` says why it could not be made; then nothing else is set."""
+
+    request: Request
+    results: Results = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    """Argument tensors whose memory the call changed."""
+    launches: tuple[TrialLaunch, ...] = ()
+    torch_functions: Mapping[str, int] = field(default_factory=dict)
+    inputs_digest: str = ""
+    error: ProgramError | None = None
+    broken_guards: int = 0
+    config: int = 0
+    skipped: str | None = None
+
+    @property
+    def executed(self) -> bool:
+        """Whether every launch ran, so that the results are real."""
+        return self.skipped is None and all(launch.executed for launch in self.launches)
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        return tuple(f for launch in self.launches for f in launch.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledLaunch:
+    """A launch of a recorded call, compiled for the target."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    record: CompileRecord
+    result: Compiled | CompileError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Everything one child run showed of a program."""
+
+    executor: str
+    calls: tuple[Call, ...]
+    compiled: tuple[CompiledLaunch, ...]
+    changed_later: frozenset[int]
+    """Indices of requests whose results a later call overwrote."""
+    source_sha256: str | None
+    import_error: ProgramError | None
+    failure: str | None
+    """Why the child did not come to its end."""
+    ended: Ended
+
+    def of(self, number: int, *, wide: bool = False) -> Call | None:
+        """The first plain call of a step, or the one in wider arithmetic."""
+        for call in self.calls:
+            request = call.request
+            plain = not request.again and request.order == "lockstep" and call.config == 0
+            if request.number == number and request.wide == wide and plain:
+                return call
+        return None
+
+
+def run_trial(
+    kernel: Kernel,
+    stored: StoredWorkload,
+    target: Target,
+    requests: Sequence[Request],
+    *,
+    executor: str,
+    limits: Limits,
+    seed: int,
+) -> Trial:
+    """Make the calls in the given order. Raises `SandboxError` when no child can run."""
+    job = {
+        "mode": "trials",
+        "kernel": kernel.filename,
+        "harness": None,
+        "targets": [target.board.name],
+        "executor": executor,
+        "seed": seed,
+        "distribution": "recorded",
+        "compile": True,
+        "options": {"steps": [r.to_json() for r in requests], "seed": seed},
+    }
+    with tempfile.TemporaryDirectory(prefix="wavesmith-") as name:
+        folder = save(inputs_only(stored), Path(name))
+        files = {p.name: p for p in folder.iterdir()}
+        assembly, ended, failure = run_child(job, kernel, None, limits, files)
+    return _trial(assembly, ended, failure, requests, executor)
+
+
+def source_digest(kernel: Kernel) -> str:
+    """What a child must say it loaded."""
+    return hashlib.sha256(kernel.source.encode()).hexdigest()
+
+
+# --- what the child gets ----------------------------------------------------------------------------------------------
+
+
+def inputs_only(stored: StoredWorkload) -> StoredWorkload:
+    """The workload without any recorded result: a program cannot return what it was never given."""
+    workload = stored.workload
+    needed: set[int] = set()
+    entries = [_entry_inputs(e, needed) for e in workload.entries]
+    storages = tuple(s if s.id in needed else StorageRecord(s.id, s.nbytes, s.dtype) for s in workload.storages)
+    names = {k for s in storages for k in (s.key, s.page_key) if k is not None}
+    launches = tuple(_launch_inputs(launch) for launch in workload.launches)
+    outcome = replace(workload.outcome, checks=(), traceback=None, exception=None)
+    reduced = replace(workload, entries=tuple(entries), storages=storages, launches=launches, outcome=outcome)
+    return StoredWorkload(reduced, subset(stored.tensors, names))
+
+
+def _entry_inputs(entry: EntryCall, needed: set[int]) -> EntryCall:
+    given: dict[str, TensorRecord] = {}
+    roots = {f"args.{i}": v for i, v in enumerate(entry.args)} | {f"kwargs.{k}": v for k, v in entry.kwargs.items()}
+    for path, value in roots.items():
+        given |= _tensor_paths(path, value)
+    for value in (*entry.grads, *([entry.receiver] if entry.receiver is not None else [])):
+        needed.update(t.storage for t in value.tensors())
+    needed.update(t.storage for t in given.values())
+    if entry.rng_state is not None:
+        needed.add(entry.rng_state)
+    mutated = {path: given[path] for path in entry.mutated if path in given}
+    return replace(entry, outputs=None, mutated=mutated)
+
+
+def _tensor_paths(path: str, value: Recorded) -> dict[str, TensorRecord]:
+    own = {path: value.tensor} if value.tensor is not None else {}
+    for i, item in enumerate(value.items):
+        own |= _tensor_paths(f"{path}.{i}", item)
+    return own
+
+
+def _launch_inputs(launch: Launch) -> Launch:
+    none = Recorded("none")
+    args = tuple(Argument(a.name, a.kind, a.value if a.kind == "constexpr" else none) for a in launch.args)
+    return replace(launch, args=args, compiles=())
+
+
+# --- what it said -----------------------------------------------------------------------------------------------------
+
+
+def _trial(assembly: Assembly, ended: Ended, failure: str | None, requests: Sequence[Request], executor: str) -> Trial:
+    calls: list[Call] = []
+    launches: dict[int, Mapping[str, Any]] = {}
+    changed: set[int] = set()
+    source: str | None = None
+    import_error: ProgramError | None = None
+    for kind, data, blob in assembly.trial:
+        if kind == "trial":
+            number = int(data["step"])
+            if 0 <= number < len(requests):
+                calls.append(_call(requests[number], data["report"], blob))
+        elif kind == "trial-launch":
+            launches[int(data["index"])] = data
+        elif kind == "trial-changed":
+            changed.add(int(data["step"]))
+        elif kind == "trial-source":
+            source = str(data["sha256"])
+        elif kind == "trial-import":
+            import_error = _error(data["error"])
+    compiled = tuple(
+        CompiledLaunch(str(d["kernel"]), tuple(d["grid"]), record, _unpacked(assembly, record))
+        for index, d in launches.items()
+        for record in assembly.compiles.get(index, ())
+    )
+    return Trial(executor, tuple(calls), compiled, frozenset(changed), source, import_error, failure, ended)
+
+
+def _unpacked(assembly: Assembly, record: CompileRecord) -> Compiled | CompileError | None:
+    blobs = assembly.blobs.get(record.blob)
+    return unpack(blobs) if blobs else None
+
+
+def _call(request: Request, report: Mapping[str, Any], blob: bytes) -> Call:
+    if "skipped" in report:
+        return Call(request, skipped=str(report["skipped"]))
+    return Call(
+        request,
+        results=_results(report["results"], blob),
+        changed=tuple(map(str, report["changed"])),
+        launches=tuple(_launch(x) for x in report["launches"]),
+        torch_functions={str(k): int(v) for k, v in report["torch"].items()},
+        inputs_digest=str(report["inputs"]),
+        error=_error(report["error"]) if report.get("error") else None,
+        broken_guards=int(report["broken_guards"]),
+        config=int(report["config"]),
+    )
+
+
+def _launch(data: Mapping[str, Any]) -> TrialLaunch:
+    return TrialLaunch(
+        kernel=str(data["kernel"]),
+        own=bool(data["own"]),
+        executed=data["status"] == "executed",
+        reason=str(data["reason"]) if data["reason"] is not None else None,
+        findings=tuple(map(str, data["findings"])),
+        grid=tuple(int(n) for n in data["grid"]),
+    )
+
+
+def _error(data: Mapping[str, Any]) -> ProgramError:
+    line = data.get("line")
+    return ProgramError(str(data["type"]), str(data["message"]), int(line) if line is not None else None)
+
+
+def _results(listing: Sequence[Mapping[str, Any]], blob: bytes) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    position = 0
+    for item in listing:
+        place = str(item["place"])
+        if "dtype" not in item:
+            found[place] = f"{item['type']} {item['value']}"
+            continue
+        shape = tuple(int(n) for n in item["shape"])
+        size = int(item["nbytes"])
+        found[place] = _tensor(str(item["dtype"]), shape, item["stride"], blob[position : position + size])
+        position += size
+    return found
+
+
+def _tensor(dtype: str, shape: tuple[int, ...], stride: Sequence[int], data: bytes) -> TensorValue:
+    """A tensor from its elements' bytes; bytes that do not fit its shape give a value that equals no other."""
+    kind = "uint8" if dtype.startswith("float8") else _BITS.get(dtype, dtype)
+    strides = tuple(int(n) for n in stride)
+    try:
+        numpy_dtype = np.dtype(kind)
+        count = int(np.prod(shape, dtype=np.int64)) if shape else 1
+        if count > _MAX_ELEMENTS or count * numpy_dtype.itemsize != len(data):
+            raise ValueError("another size")
+        return TensorValue(dtype, shape, strides, np.frombuffer(data, numpy_dtype).reshape(shape))
+    except (TypeError, ValueError):
+        return TensorValue(f"unreadable {dtype}", shape, strides, np.zeros(0, np.uint8))
