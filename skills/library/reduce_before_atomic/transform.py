@@ -1,0 +1,155 @@
+"""`tl.atomic_add` of a block to one address becomes `tl.sum` and one scalar atomic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from sandbox.kernel import Kernel
+from sandbox.target import Target
+from skills.edit import Edit, apply_edits, insert_after, insert_before, replace, tl_name
+from skills.facts import Facts
+from skills.idioms import tl_call
+from skills.skill import Refusal, Site
+from skills.triton_source import JitFunction, TritonSource, argument, float_value, int_value, parse_triton, walk
+from skills.uniform import Uniformity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Atomic:
+    """An unused `tl.atomic_add` whose lanes all hit `address`."""
+
+    call: cst.Call
+    address: str
+    value: cst.BaseExpression
+    mask: str | None
+    loop: cst.For | None
+    """The innermost loop it stands in directly, when the address does not change there."""
+
+
+def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
+    """Per kernel: once after the loop where that is possible, and once per block."""
+    source = parse_triton(kernel)
+    function = source.functions.get(str(facts["kernel.name"]))
+    if function is None:
+        return
+    atomics = list(_atomics(source, function))
+    if not atomics:
+        return
+    line = source.line(atomics[0].call)
+    if any(_carried_zero(source, a) is not None for a in atomics):
+        yield Site(line, "one atomic per program", function.name, {"mode": "program"})
+    yield Site(line, "one atomic per block", function.name, {"mode": "block"})
+
+
+def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
+    """Every such atomic of the kernel."""
+    source = parse_triton(kernel)
+    function = source.functions.get(site.kernel or "")
+    if function is None:
+        return None
+    edits: list[Edit] = []
+    taken = {n.value for n in walk(function.node) if isinstance(n, cst.Name)}
+    for atomic in _atomics(source, function):
+        name = _fresh("block_total" if site.variant["mode"] == "block" else "total", taken)
+        zero = _carried_zero(source, atomic) if site.variant["mode"] == "program" else None
+        edits += _once_per_block(source, atomic, name) if zero is None else _after_loop(source, atomic, name, zero)
+    return apply_edits(kernel, source, edits)
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    number, candidate = 1, name
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    taken.add(candidate)
+    return candidate
+
+
+def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
+    uniformity = Uniformity(source, function)
+    for node in walk(function.node.body):
+        call = tl_call(source, node, "atomic_add")
+        if call is None or not isinstance(source.parent(call), cst.Expr):
+            continue
+        pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), argument(call, "mask", 2)
+        if pointer is None or value is None:
+            continue
+        address = uniformity.scalar_of(pointer.value)
+        if address is None or not uniformity.is_block(pointer.value):
+            continue
+        no_mask = mask is None or source.code(mask.value) == "None"
+        if no_mask and not uniformity.is_block(value.value):
+            continue
+        yield _Atomic(
+            call,
+            address,
+            value.value,
+            None if no_mask or mask is None else source.code(mask.value),
+            _loop_of(source, call, address),
+        )
+
+
+def _loop_of(source: TritonSource, call: cst.Call, address: str) -> cst.For | None:
+    """The loop whose body holds the statement directly, if nothing in the address is assigned there."""
+    block = source.parent(source.statement(call))
+    loop = source.parent(block)
+    if not isinstance(loop, cst.For):
+        return None
+    used = set(re.findall(r"[A-Za-z_]\w*", address))
+    assigned = {n.value for n in walk(loop.target) if isinstance(n, cst.Name)}
+    for node in walk(loop.body):
+        if isinstance(node, cst.AssignTarget | cst.AugAssign | cst.AnnAssign):
+            assigned |= {n.value for n in walk(node.target) if isinstance(n, cst.Name)}
+    return None if used & assigned else loop
+
+
+def _summed(source: TritonSource, atomic: _Atomic) -> str:
+    tl = tl_name(source)
+    value = source.code(atomic.value)
+    if atomic.mask is None:
+        return f"{tl}.sum({value})"
+    return f"{tl}.sum({tl}.where({atomic.mask}, {value}, 0))"
+
+
+def _once_per_block(source: TritonSource, atomic: _Atomic, name: str) -> list[Edit]:
+    statement = source.statement(atomic.call)
+    return [
+        insert_before(source, statement, [f"{name} = {_summed(source, atomic)}"]),
+        replace(source, atomic.call, _scalar_atomic(source, atomic, name)),
+    ]
+
+
+def _scalar_atomic(source: TritonSource, atomic: _Atomic, name: str) -> str:
+    """The atomic with a scalar address; nothing is sent when there is nothing to add. Other arguments stay."""
+    kept = [source.code(a) for a in atomic.call.args if a.keyword is not None and a.keyword.value in ("sem", "scope")]
+    parts = [atomic.address, name, f"mask={name} != 0", *(k.rstrip().rstrip(",") for k in kept)]
+    return f"{source.code(atomic.call.func)}({', '.join(parts)})"
+
+
+def _carried_zero(source: TritonSource, atomic: _Atomic) -> str | None:
+    """The start value of a loop-carried sum, when its type is known: counts are int32, fp32 values say so."""
+    if atomic.loop is None:
+        return None
+    if int_value(atomic.value) is not None:
+        return "0"
+    text = source.code(atomic.value)
+    if float_value(atomic.value) is not None or re.search(r"\.to\((\w+\.)?float32\)$", text):
+        return "0.0"
+    if isinstance(atomic.value, cst.Name):
+        given = [source.code(v) for v in assignments(source, atomic.loop.body, atomic.value.value)]
+        if any(re.search(r"\.to\((\w+\.)?float32\)$", g) for g in given):
+            return "0.0"
+    return None
+
+
+def _after_loop(source: TritonSource, atomic: _Atomic, name: str, zero: str) -> list[Edit]:
+    assert atomic.loop is not None
+    return [
+        insert_before(source, atomic.loop, [f"{name} = {zero}"]),
+        replace(source, atomic.call, f"{name} += {_summed(source, atomic)}"),
+        insert_after(source, atomic.loop, [_scalar_atomic(source, atomic, name)]),
+    ]
