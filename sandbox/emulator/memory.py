@@ -71,6 +71,10 @@ class Memory:
         self._ends = np.append(self._ends, np.uint64(allocation.end))
         return allocation
 
+    def extended(self) -> Memory:
+        """A memory with the same buffers, to which a launch can add its own (code, arguments) without changing this one."""
+        return Memory(list(self.allocations), self._next_slot, self._bases, self._ends)
+
     def __iter__(self) -> Iterator[Allocation]:
         return iter(self.allocations)
 

@@ -1,0 +1,54 @@
+"""Run a kernel of a code object: the entry point of the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from sandbox.emulator.launch import Argument, prepare, sample_workgroups
+from sandbox.emulator.loader import CodeObject
+from sandbox.emulator.memory import Memory
+from sandbox.emulator.reference import SCHEDULES, run
+from sandbox.emulator.result import EmulationResult
+from sandbox.errors import InputError
+
+Schedule = Literal["lockstep", "sequential", "reverse", "random"]
+DEFAULT_BUDGET = 20_000_000
+
+
+def emulate(
+    code_object: CodeObject,
+    kernel_name: str,
+    grid: Sequence[int],
+    block: Sequence[int],
+    arguments: bytes | Sequence[Argument],
+    memory: Memory,
+    *,
+    dynamic_lds_bytes: int = 0,
+    schedule: Schedule = "lockstep",
+    seed: int = 0,
+    instruction_budget: int = DEFAULT_BUDGET,
+    workgroups: int | Sequence[int] | Literal["all"] = "all",
+    core: Literal["auto", "fast", "reference"] = "auto",
+) -> EmulationResult:
+    """Run `grid` workgroups of `block` work-items and say how it went; results are in the buffers of `memory`.
+
+    `arguments` are the explicit ones in order (numbers, `Allocation`s as pointers, raw bytes), or the bytes of the
+    kernarg segment; hidden arguments are filled in. `dynamic_lds_bytes` is LDS beyond what the kernel declares (all of
+    it for Triton: its `metadata.shared`). `workgroups` limits the run to a number of them (first, last and seeded
+    others) or to those listed. `instruction_budget` counts wave instructions of the whole run.
+
+    Raises `InputError` for a launch that hardware would refuse. What the kernel does wrong is in the result.
+    """
+    if schedule not in SCHEDULES:
+        raise InputError(f"There is no schedule {schedule!r}.", remedy=f"Choose one of {', '.join(SCHEDULES)}.")
+    launch = prepare(code_object, kernel_name, grid, block, arguments, memory, dynamic_lds_bytes)
+    if workgroups == "all":
+        numbers = list(range(launch.workgroups))
+    elif isinstance(workgroups, int):
+        numbers = sample_workgroups(launch.workgroups, workgroups, seed)
+    else:
+        numbers = sorted(set(workgroups))
+        if not numbers or numbers[0] < 0 or numbers[-1] >= launch.workgroups:
+            raise InputError(f"The grid has workgroups 0 to {launch.workgroups - 1}; others were asked for.")
+    return run(launch, numbers, schedule, seed, instruction_budget)
