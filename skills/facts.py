@@ -75,6 +75,7 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "diagnostic.message": "compiler diagnostic of a CUDA or HIP build",
         "diagnostic.identifier": "identifier the diagnostic names",
         "diagnostic.kinds": "classified kinds of all diagnostics of the build",
+        "diagnostic.places": "LINE:COLUMN:MESSAGE of every error in the file",
     }
 )
 """Every fact a condition may name, with its meaning and unit."""
