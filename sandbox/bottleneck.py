@@ -25,6 +25,8 @@ class Bottleneck:
     evidence: Mapping[str, float] = field(default_factory=dict)
     sites: tuple[SourceCount, ...] = ()
     """Source lines it comes from, where the assembly names them."""
+    at_most: float | None = None
+    """Upper bound of the speed-up that removing it can give; None where nothing bounds it."""
 
 
 @dataclass(frozen=True, slots=True)
