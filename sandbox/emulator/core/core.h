@@ -51,7 +51,7 @@ struct record {
   i32 target;                       // record a branch goes to, -1 none
   u8 clamp, omod, op_sel, op_sel_hi, neg, neg_hi, abs, cbsz, abid, blgp;
   u8 merge, sc0, offen, idxen, lds, float_clamp, high_result, plain, partial;
-  u8 dpp_row_mask, dpp_bank_mask, dpp_bound, sdwa_select, sdwa_unused;
+  u8 dpp_row_mask, dpp_bank_mask, dpp_bound, sdwa_select, sdwa_unused, wide;
   u16 dpp_control;
 };
 
@@ -89,43 +89,44 @@ typedef struct {
   u64 address, bytes;
 } report;
 
-// One byte of LDS, for races and uninitialised reads. Waves are numbered from 1; epochs count barriers.
+// What is known of a dword of LDS. A tag is `epoch << 8 | who`: who is wave number + 1, with ATOMIC added for atomics, or
+// SEVERAL readers; 0 never. SPLIT: bytes were touched one by one, look into the byte tags.
 typedef struct {
-  u32 write_epoch, read_epoch;
-  u8 written, writer, reader, many_readers, atomic_writer, pad[3];
-} lds_shadow;
+  u32 write, read;
+} lds_tag;
+enum { ATOMIC_TAG = 0x40, SEVERAL = 0x7f };
+#define SPLIT 0xffffffffu
 
 typedef struct {
-  u64 tcc_read, tcc_write, tcc_atomic, tcc_hit, tcc_miss, lane_atomics, lds_conflicts, tcp_requests, lds_lane_atomics;
-  u64 pad;
+  u64 tcc_read, tcc_write, tcc_atomic, tcc_hit, tcc_miss, lane_atomics, lds_conflicts, lds_lane_atomics;
 } traffic;
 
 typedef struct cache cache;
 typedef struct group group;
 
+// One launch. fast.py fills it; the layout is checked by ws_sizes.
 typedef struct {
   record *code;
-  u32 records, vgprs;
   const u32 *constants;             // [number][2 dwords][64 lanes]
   const i32 *record_at;             // record of each dword of the image, -1 where none starts
-  u64 code_base, image_dwords;
-  region *regions;
-  u32 region_count, group_waves;
-  u32 lds_bytes, private_bytes, wave_sgprs, modelling;
-  u64 shared_base, private_base;
-  u64 budget, executed, seed;
+  region *regions;                  // ascending by base
   u64 *times_run;                   // per record
   u64 *idle_lanes;                  // per record: lanes that EXEC switched off
-  u32 grid[3], block[3];
-  u32 report_count, report_limit;
+  u16 *seen;                        // per record: kinds of findings already reported
   report *reports;
-  traffic traffic;
+  const u32 *groups;                // linear numbers of the workgroups to run, in the order of the schedule
   cache *caches;
   u64 *histogram;                   // open addressing: address, count
-  u64 histogram_size, histogram_used;
-  u32 arch, missing_record;
-  u64 clock;
-  u32 last_region, xcds;
+  u64 code_base, image_dwords, shared_base, private_base, budget, executed, seed, histogram_slots, histogram_used;
+  u32 records, vgprs, region_count, group_count;
+  u32 lds_bytes, private_bytes, group_waves, group_threads;
+  u32 report_count, report_limit, last_region, modelling;
+  u32 grid[3], block[3];
+  u32 arch, xcds, schedule, mode;
+  u32 entry, waves_started, outcome, outcome_record;
+  i32 id_sgprs[3];                  // where the workgroup's numbers go, -1 nowhere
+  u32 initial_sgprs[128];
+  traffic traffic;
 } machine;
 
 struct wave {
@@ -142,7 +143,6 @@ struct wave {
   u64 mask_of;                      // EXEC that `lane_mask` was expanded from
   u32 fp_now;                       // which control word is loaded
   u32 fp32_control, fp64_control;
-  u32 initial_lanes;
   u64 retired;
   _Alignas(64) u32 lane_mask[LANES];
   _Alignas(64) u32 fetched[4][2 * LANES];
@@ -152,11 +152,11 @@ struct wave {
 
 struct group {
   u8 *lds;
-  lds_shadow *shadow;
+  lds_tag *words, *bytes;
   wave *waves;
-  u32 count, live, waiting, epoch;
+  u32 count, epoch, linear, done;
   u32 id[3];
-  u32 linear, done;
+  u64 clock;
 };
 
 #define EXEC(w) (*(u64 *)&(w)->s[126])
@@ -287,9 +287,10 @@ u32 float_to_fp4(f32 value);
 
 // Findings and traps.
 void found(wave *w, const record *r, int kind, int lane, u64 address, u64 bytes, u32 other);
-region *find_region(machine *m, u64 address, u64 bytes);
-void lds_read_check(wave *w, const record *r, u32 at, u32 bytes, int lane);
-void lds_write_check(wave *w, const record *r, u32 at, u32 bytes, int lane, const u8 *value, bool atomic);
+const region *find_region(machine *m, u64 address, u64 bytes);
+// LDS accesses of other instructions (lds.c). `lds_store` takes bytes | 0x100 for an atomic.
+void lds_note(wave *w, const record *r, u32 at, u32 bytes, int lane);
+void lds_store(wave *w, const record *r, u32 at, const u8 *value, u32 bytes, int lane);
 void count_atomic(machine *m, u64 address);
 void model_access(wave *w, const u64 *addresses, u64 mask, u32 bytes, int kind);
 void model_banks(wave *w, const u32 *addresses, u64 mask, u32 bytes);

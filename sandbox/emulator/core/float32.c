@@ -43,8 +43,18 @@ static inline f32 log2_f32(f32 x) {
   return x != x ? x : x < 0 ? as_f32(0x7fc00000) : result;
 }
 
-static f32 sine32(f32 x) { return (f32)sin(6.283185307179586 * ((f64)x - floor((f64)x))); }
-static f32 cosine32(f32 x) { return (f32)cos(6.283185307179586 * ((f64)x - floor((f64)x))); }
+// Sine and cosine of an angle in revolutions; constant outside the valid range of 256 turns.
+static f32 sine32(f32 x) {
+  if (__builtin_fabsf(x) > 256 && !__builtin_isinf(x)) return 0;
+  return (f32)sin(6.283185307179586 * fmod((f64)x, 1.0));
+}
+static f32 cosine32(f32 x) {
+  if (__builtin_fabsf(x) > 256 && !__builtin_isinf(x)) return 1;
+  return (f32)cos(6.283185307179586 * fmod((f64)x, 1.0));
+}
+
+// Instructions without denormal support, whatever MODE says.
+static inline f32 flushed(f32 x) { return __builtin_fabsf(x) < 0x1p-126f ? as_f32(bits32(x) & 0x80000000u) : x; }
 
 static inline f32 fract32(f32 x) {
   f32 rest = x - __builtin_floorf(x);
@@ -153,7 +163,7 @@ static void v_div_scale_f32(wave *w, const record *r) {
       result = scale32(x, -64);
     } else if (tiny_quotient) {
       flag = true;
-      if (!is_denominator) result = scale32(x, 64);
+      if (bits32(x) == bits32(n)) result = scale32(x, 64);
     } else if (en <= 23) {
       result = scale32(x, 64);
     }

@@ -101,13 +101,15 @@ static void v_cndmask_b32(wave *w, const record *r) {
     u32 left[LANES];                                                                      \
     EACH_LANE {                                                                           \
       u32 a = A[i], b = B[i], c = carry[i] & 1;                                           \
+      (void)c;                                                                            \
       D[i] = SUM;                                                                         \
       left[i] = (OUT) ? ~0u : 0;                                                          \
     }                                                                                     \
     u64 out = pack_mask(left);                                                            \
-    if (r->clamp) EACH_LANE D[i] = left[i] ? (NAME##_saturated) : D[i];                   \
+    if (r->clamp) EACH_LANE D[i] = left[i] ? (u32)(NAME##_saturated) : D[i];                   \
     write_result(w, r, D);                                                                \
-    set_pair(w, r->dst[1].index, out & exec);                                             \
+    u64 taking = r->partial ? w->write_mask : exec, old = scalar_pair(w, r->dst[1].index); \
+    set_pair(w, r->dst[1].index, (out & taking) | (old & exec & ~taking));                \
   }
 enum {
   v_add_co_u32_saturated = -1, v_addc_co_u32_saturated = -1, v_sub_co_u32_saturated = 0, v_subb_co_u32_saturated = 0,
@@ -129,9 +131,14 @@ static void v_bitop3_b32(wave *w, const record *r) {
     u32 fa = k & 4 ? 0 : ~0u, fb = k & 2 ? 0 : ~0u, fc = k & 1 ? 0 : ~0u;
     EACH_LANE D[i] |= (A[i] ^ fa) & (B[i] ^ fb) & (C[i] ^ fc);
   }
-  finish_wide(w, r);
+  if (r->high_result) EACH_LANE D[i] &= 0xffff;
+  write_rows(w, r->dst[0].index, D, 1, EXEC(w));
 }
-static void v_bitop3_b16(wave *w, const record *r) { v_bitop3_b32(w, r); }
+static void v_bitop3_b16(wave *w, const record *r) {
+  record half = *r;
+  half.high_result = 1;
+  v_bitop3_b32(w, &half);
+}
 
 static void v_mbcnt_lo_u32_b32(wave *w, const record *r) {
   const u32 *A = source(w, r, 0), *B = source(w, r, 1);

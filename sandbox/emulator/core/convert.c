@@ -1,0 +1,193 @@
+// Packing and narrow-float conversions, and the operations that move values between lanes or register files.
+#include "core.h"
+#include <math.h>
+
+#define PAIR(NAME, TA, TB, EXPR)                                                          \
+  static void NAME(wave *w, const record *r) {                                            \
+    const TA *A = source(w, r, 0);                                                        \
+    const TB *B = source(w, r, 1);                                                        \
+    int ocp = w->m->arch >= 950;                                                          \
+    (void)ocp;                                                                            \
+    for (int i = 0; i < LANES; i++) { TA a = A[i]; TB b = B[i]; w->out[i] = (u32)(EXPR); } \
+    finish_wide(w, r);                                                                    \
+  }
+static u32 norm(f32 x, f32 low, f32 scale) {
+  if (x != x) return 0;
+  return (u32)(i32)rintf((x < low ? low : x > 1 ? 1 : x) * scale) & 0xffff;
+}
+PAIR(v_cvt_pkrtz_f16_f32, f32, f32, float_to_half_zero(a) | float_to_half_zero(b) << 16)
+PAIR(v_cvt_pk_f16_f32, f32, f32, float_to_half(a) | float_to_half(b) << 16)
+PAIR(v_cvt_pk_bf16_f32, f32, f32, float_to_bf16(a) | float_to_bf16(b) << 16)
+PAIR(v_cvt_pknorm_i16_f32, f32, f32, norm(a, -1, 32767) | norm(b, -1, 32767) << 16)
+PAIR(v_cvt_pknorm_u16_f32, f32, f32, norm(a, 0, 65535) | norm(b, 0, 65535) << 16)
+PAIR(v_cvt_pknorm_i16_f16, u32, u32, norm(half_to_float(a), -1, 32767) | norm(half_to_float(b), -1, 32767) << 16)
+PAIR(v_cvt_pknorm_u16_f16, u32, u32, norm(half_to_float(a), 0, 65535) | norm(half_to_float(b), 0, 65535) << 16)
+PAIR(v_cvt_pk_fp8_f32, f32, f32, float_to_fp8(a, 0, ocp) | float_to_fp8(b, 0, ocp) << 8)
+PAIR(v_cvt_pk_bf8_f32, f32, f32, float_to_fp8(a, 1, ocp) | float_to_fp8(b, 1, ocp) << 8)
+PAIR(v_cvt_sr_f16_f32, f32, u32, double_to_half(as_f32(bits32(a) + (b >> 19)) == as_f32(bits32(a) + (b >> 19)) ? as_f32((bits32(a) + (b >> 19)) & ~0x1fffu) : a))
+PAIR(v_cvt_sr_bf16_f32, f32, u32, a != a ? bits32(a) >> 16 | 0x40 : (bits32(a) + (b >> 16)) >> 16)
+
+static void v_cvt_pk_u8_f32(wave *w, const record *r) {
+  const f32 *A = source(w, r, 0);
+  const u32 *B = source(w, r, 1), *C = source(w, r, 2);
+  for (int i = 0; i < LANES; i++) {
+    f32 x = A[i];
+    u32 shift = 8 * (B[i] & 3), byte = x != x || x < 0 ? 0 : x > 255 ? 255 : (u32)rintf(x);
+    w->out[i] = (C[i] & ~(255u << shift)) | byte << shift;
+  }
+  finish_wide(w, r);
+}
+
+// A byte result goes where op_sel's two upper bits say; the other bytes stay.
+static void put_byte(wave *w, const record *r, const u32 *bytes) {
+  u32 shift = 8 * (r->op_sel >> 2 & 3), *old = w->v + (u64)r->dst[0].index * LANES;
+  u32 merged[LANES];
+  for (int i = 0; i < LANES; i++) merged[i] = (old[i] & ~(255u << shift)) | (bytes[i] & 255) << shift;
+  write_rows(w, r->dst[0].index, merged, 1, EXEC(w));
+}
+static void stochastic(wave *w, const record *r, int e5m2, const f32 *scale) {
+  const f32 *A = source(w, r, 0);
+  const u32 *B = source(w, r, 1);
+  int ocp = w->m->arch >= 950;
+  u32 bytes[LANES];
+  for (int i = 0; i < LANES; i++)
+    bytes[i] = float_to_fp8_random(scale ? A[i] / scale[i] : A[i], B[i], e5m2, ocp);
+  put_byte(w, r, bytes);
+}
+static void v_cvt_sr_fp8_f32(wave *w, const record *r) { stochastic(w, r, 0, 0); }
+static void v_cvt_sr_bf8_f32(wave *w, const record *r) { stochastic(w, r, 1, 0); }
+
+static void unpack_fp8(wave *w, const record *r, int e5m2, int pair) {
+  const u32 *A = source(w, r, 0);
+  int ocp = w->m->arch >= 950;
+  u32 shift = pair ? 16 * (r->op_sel & 1) : 8 * (r->op_sel & 3);
+  for (int k = 0; k <= pair; k++)
+    for (int i = 0; i < LANES; i++) w->out[k * LANES + i] = bits32(fp8_to_float(A[i] >> (shift + 8 * k) & 255, e5m2, ocp));
+  finish_wide(w, r);
+}
+static void v_cvt_f32_fp8(wave *w, const record *r) { unpack_fp8(w, r, 0, 0); }
+static void v_cvt_f32_bf8(wave *w, const record *r) { unpack_fp8(w, r, 1, 0); }
+static void v_cvt_pk_f32_fp8(wave *w, const record *r) { unpack_fp8(w, r, 0, 1); }
+static void v_cvt_pk_f32_bf8(wave *w, const record *r) { unpack_fp8(w, r, 1, 1); }
+
+// Conversions with a scale (gfx950): only the scale's exponent counts. Narrowing divides by it, widening multiplies.
+static f32 power_of(u32 scale) { return as_f32(scale & 0x7f800000u ? scale & 0x7f800000u : 0x00400000u); }
+enum format { FP8, BF8, FP4 };
+enum element { IN_F32, IN_F16, IN_BF16 };
+
+static u32 narrow_to(f32 x, int format) { return format == FP4 ? float_to_fp4(x) : float_to_fp8(x, format == BF8, 1); }
+static f32 widen_from(u32 bits, int format) { return format == FP4 ? fp4_to_float(bits & 15) : fp8_to_float(bits & 255, format == BF8, 1); }
+static f32 element_of(u32 bits, int kind) { return kind == IN_F16 ? half_to_float(bits & 0xffff) : as_f32(bits << 16); }
+static u32 element_bits(f32 x, int kind) { return kind == IN_F16 ? float_to_half(x) : float_to_bf16(x); }
+
+static void narrow_pair(wave *w, const record *r, int format, int kind) {
+  const u32 *A = source(w, r, 0), *B = source(w, r, 1), *C = kind == IN_F32 ? source(w, r, 2) : B;
+  u32 bytes[LANES];
+  for (int i = 0; i < LANES; i++) {
+    f32 scale = power_of(C[i]);
+    f32 low = kind == IN_F32 ? as_f32(A[i]) : element_of(A[i], kind);
+    f32 high = kind == IN_F32 ? as_f32(B[i]) : element_of(A[i] >> 16, kind);
+    u32 first = narrow_to(low / scale, format), second = narrow_to(high / scale, format);
+    bytes[i] = first | second << (format == FP4 ? 4 : 8);
+  }
+  if (format == FP4) {
+    put_byte(w, r, bytes);
+    return;
+  }
+  u32 *old = w->v + (u64)r->dst[0].index * LANES;
+  int high = r->op_sel >> 3 & 1;
+  for (int i = 0; i < LANES; i++) bytes[i] = high ? (old[i] & 0xffff) | bytes[i] << 16 : (old[i] & 0xffff0000u) | bytes[i];
+  write_rows(w, r->dst[0].index, bytes, 1, EXEC(w));
+}
+static void widen_pair(wave *w, const record *r, int format, int kind) {
+  const u32 *A = source(w, r, 0), *B = source(w, r, 1);
+  u32 shift = format == FP4 ? 8 * (r->op_sel & 3) : 16 * (r->op_sel & 1), step = format == FP4 ? 4 : 8;
+  for (int i = 0; i < LANES; i++) {
+    f32 scale = power_of(B[i]);
+    f32 low = widen_from(A[i] >> shift, format) * scale, high = widen_from(A[i] >> (shift + step), format) * scale;
+    if (kind == IN_F32) {
+      w->out[i] = bits32(low);
+      w->out[LANES + i] = bits32(high);
+    } else {
+      w->out[i] = element_bits(low, kind) | element_bits(high, kind) << 16;
+    }
+  }
+  write_rows(w, r->dst[0].index, w->out, kind == IN_F32 ? 2 : 1, EXEC(w));
+}
+static void widen_one(wave *w, const record *r, int format, int kind) {
+  const u32 *A = source(w, r, 0), *B = source(w, r, 1);
+  u32 shift = 8 * (r->op_sel & 3), *old = w->v + (u64)r->dst[0].index * LANES;
+  for (int i = 0; i < LANES; i++) {
+    f32 value = widen_from(A[i] >> shift, format) * power_of(B[i]);
+    u32 half = kind == IN_F32 ? 0 : element_bits(value, kind);
+    w->out[i] = kind == IN_F32 ? bits32(value) : r->op_sel >> 3 & 1 ? (old[i] & 0xffff) | half << 16 : (old[i] & 0xffff0000u) | half;
+  }
+  write_rows(w, r->dst[0].index, w->out, 1, EXEC(w));
+}
+#define SCALED(NAME, ACTION, FORMAT, KIND) static void NAME(wave *w, const record *r) { ACTION(w, r, FORMAT, KIND); }
+#include "scaled.def"
+
+// Lanes and register files.
+static void v_readfirstlane_b32(wave *w, const record *r) {
+  const u32 *A = source(w, r, 0);
+  u64 exec = EXEC(w);
+  w->s[r->dst[0].index] = A[exec ? __builtin_ctzll(exec) : 0];
+}
+static void v_readlane_b32(wave *w, const record *r) {
+  const u32 *A = source(w, r, 0);
+  w->s[r->dst[0].index] = A[scalar32(w, &r->src[1]) & 63];
+}
+static void v_writelane_b32(wave *w, const record *r) {
+  u32 value = scalar32(w, &r->src[0]), lane = scalar32(w, &r->src[1]) & 63;
+  w->v[(u64)r->dst[0].index * LANES + lane] = value;
+}
+static void exchange(wave *w, const record *r, const u8 *partner) {
+  u32 *x = w->v + (u64)r->dst[0].index * LANES, *y = w->v + (u64)r->src[0].index * LANES;
+  u64 exec = EXEC(w);
+  for (int i = 0; i < LANES; i++) {
+    if (partner[i] == 255) continue;
+    u32 old = x[i];
+    bool here = exec >> i & 1, there = exec >> partner[i] & 1;
+    if (here) x[i] = y[partner[i]];
+    if (there) y[partner[i]] = old;
+  }
+}
+static void v_swap_b32(wave *w, const record *r) {
+  u8 partner[LANES];
+  for (int i = 0; i < LANES; i++) partner[i] = (u8)i;
+  exchange(w, r, partner);
+}
+// Upper half of the first register with the lower half of the second.
+static void v_permlane32_swap_b32(wave *w, const record *r) {
+  u8 partner[LANES];
+  for (int i = 0; i < LANES; i++) partner[i] = i >= 32 ? (u8)(i - 32) : 255;
+  exchange(w, r, partner);
+}
+// Odd rows of 16 lanes of the first register with the even rows of the second.
+static void v_permlane16_swap_b32(wave *w, const record *r) {
+  u8 partner[LANES];
+  for (int i = 0; i < LANES; i++) partner[i] = i & 16 ? (u8)(i - 16) : 255;
+  exchange(w, r, partner);
+}
+static void v_nop(wave *w, const record *r) {
+  (void)w;
+  (void)r;
+}
+
+#define E(NAME, FLAGS) {#NAME, NAME, FLAGS},
+#undef SCALED
+#define SCALED(NAME, ...) {#NAME, NAME, OP_SEL},
+const entry convert_table[] = {
+    E(v_cvt_pkrtz_f16_f32, 0) E(v_cvt_pk_f16_f32, 0) E(v_cvt_pk_bf16_f32, 0) E(v_cvt_pknorm_i16_f32, 0)
+    E(v_cvt_pknorm_u16_f32, 0) E(v_cvt_pknorm_i16_f16, 0) E(v_cvt_pknorm_u16_f16, 0) E(v_cvt_pk_fp8_f32, 0)
+    E(v_cvt_pk_bf8_f32, 0) E(v_cvt_sr_f16_f32, 0) E(v_cvt_sr_bf16_f32, 0) E(v_cvt_pk_u8_f32, 0)
+    E(v_cvt_sr_fp8_f32, OP_SEL) E(v_cvt_sr_bf8_f32, OP_SEL) E(v_cvt_f32_fp8, OP_SEL) E(v_cvt_f32_bf8, OP_SEL)
+    E(v_cvt_pk_f32_fp8, OP_SEL) E(v_cvt_pk_f32_bf8, OP_SEL)
+#include "scaled.def"
+    {0, 0, 0},
+};
+const entry special_table[] = {
+    E(v_readfirstlane_b32, 0) E(v_readlane_b32, CUSTOM) E(v_writelane_b32, CUSTOM) E(v_swap_b32, CUSTOM)
+    E(v_permlane16_swap_b32, CUSTOM) E(v_permlane32_swap_b32, CUSTOM) E(v_nop, CUSTOM)
+    {0, 0, 0},
+};
