@@ -136,7 +136,7 @@ def _module(
     """The parsed IR and the specialisation it belongs to."""
     if getattr(fn, "is_gluon", lambda: False)():
         raise InterpreterUnsupported("Gluon kernels have no Triton IR")
-    own = {k: v for k, v in kwargs.items() if k in fn.arg_names}
+    own = {k: v for k, v in kwargs.items() if k in fn.arg_names or k == "debug"}
     if compiled is not None:
         special = specialize(fn, args, own, target)
         return _parsed(hashlib.sha256(compiled.ttir.encode()).hexdigest(), lambda: compiled.ttir), special

@@ -256,7 +256,7 @@ class Machine:
                 return np.array([self.grid["xyz".index(op.text.split()[1])]], np.int32)
             case "tt.addptr":
                 width = stored_dtype(self._pointee(op)).itemsize
-                return args[0] + args[1].astype(np.int64) * width
+                return args[0] + np.multiply(args[1], width, dtype=np.int64)
             case "tt.load":
                 return self._load(op, args)
             case "tt.store":

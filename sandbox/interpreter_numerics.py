@@ -124,18 +124,28 @@ def to_memory(values: Array, element: str) -> Array:
 
 def round_bf16(values: Array) -> Array:
     """Nearest bf16 (ties to even) of float32 values, as float32."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) & np.uint32(0xFFFF0000)
-    nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
-    return np.where(nan, bits | np.uint32(0x400000), rounded).view(np.float32)
+    return _round_bits(values, 16)
 
 
 def round_tf32(values: Array) -> Array:
     """Nearest tf32 (10 mantissa bits, ties to even) of float32 values, as float32."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    rounded = (bits + (((bits >> 13) & 1) + np.uint32(0xFFF))) & np.uint32(0xFFFFE000)
-    special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
-    return np.where(special, bits, rounded).view(np.float32)
+    return _round_bits(values, 13)
+
+
+def _round_bits(values: Array, dropped: int) -> Array:
+    """float32 values without their `dropped` lowest bits, rounded to nearest even; NaN stays NaN."""
+    wide = np.ascontiguousarray(values, dtype=np.float32)
+    bits = wide.view(np.uint32)
+    rounded = bits >> dropped
+    rounded &= 1
+    rounded += np.uint32((1 << (dropped - 1)) - 1)
+    rounded += bits
+    rounded &= np.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)
+    result: Array = rounded.view(np.float32)
+    nan = np.isnan(wide)
+    if nan.any():
+        result = np.where(nan, np.float32(np.nan), result)
+    return result
 
 
 def settle(values: Array, element: str) -> Array:
