@@ -1,4 +1,4 @@
-"""Instruction counts named as rocprofv3 names them, from how often each instruction ran. Exact for what was executed."""
+"""Instruction counts named as rocprofv3 names them, from how often each instruction ran: exact for what was run."""
 
 from __future__ import annotations
 

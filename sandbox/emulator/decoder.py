@@ -9,7 +9,7 @@ from sandbox.emulator.decode_memory import ds, flat, mubuf
 from sandbox.emulator.decode_scalar import smem, sop1, sop2, sopc, sopk, sopp
 from sandbox.emulator.decode_vector import vop1, vop2, vop3, vopc
 from sandbox.emulator.encoding import Window
-from sandbox.emulator.instruction import M0, Instruction
+from sandbox.emulator.instruction import Instruction
 from sandbox.emulator.opcodes import ARCHS, opcodes
 
 

@@ -68,7 +68,8 @@ class Instruction:
     `mnemonic` has no encoding suffix (`v_add_f32` for the e32, e64, dpp and sdwa forms). `encoding` is one of SOP1,
     SOP2, SOPC, SOPK, SOPP, SMEM, VOP1, VOP2, VOPC, VOP3, VOP3P, MAI, DS, FLAT, GLOBAL, SCRATCH, MUBUF. Bit 3 of
     `op_sel` is the destination's. Memory forms name their operands: `vaddr`, `saddr` (scalar base, or buffer
-    descriptor), `soffset`, and data to store in `src`. Two-address LDS forms hold both 8-bit offsets, in elements, in `offset` and `offset1`.
+    descriptor), `soffset`, and data to store in `src`. Two-address LDS forms hold both 8-bit offsets, in elements, in
+    `offset` and `offset1`.
     """
 
     mnemonic: str

@@ -96,7 +96,7 @@ class Launch:
 
 
 def sample_workgroups(total: int, count: int, seed: int) -> list[int]:
-    """The first, the last, and seeded others up to `count` workgroup numbers, in order; all of them if they are fewer."""
+    """The first, the last, and seeded others up to `count` workgroup numbers, in order; all if they are fewer."""
     if total <= count:
         return list(range(total))
     chosen = {0, total - 1}
@@ -107,7 +107,7 @@ def sample_workgroups(total: int, count: int, seed: int) -> list[int]:
 
 
 def _dims(values: Sequence[int], what: str) -> Dim:
-    padded = tuple(int(v) for v in values) + (1, 1, 1)
+    padded = (*(int(v) for v in values), 1, 1, 1)
     if len(values) > 3 or any(v < 1 for v in padded[:3]):
         raise InputError(f"The {what} {tuple(values)} is not made of one to three positive numbers.")
     return padded[0], padded[1], padded[2]
@@ -231,6 +231,4 @@ def prepare(
     kernarg_base = own.allocate("the kernel arguments", padded, writable=False).base
     packet = np.frombuffer(_dispatch_packet(grid, block, private, lds_bytes, kernarg_base), np.uint8).copy()
     dispatch_base = own.allocate("the dispatch packet", packet, writable=False).base
-    return Launch(
-        code, kernel, grid, block, own, image.base, kernarg_base, kernarg, dispatch_base, lds_bytes, private
-    )
+    return Launch(code, kernel, grid, block, own, image.base, kernarg_base, kernarg, dispatch_base, lds_bytes, private)

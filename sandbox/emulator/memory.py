@@ -72,7 +72,7 @@ class Memory:
         return allocation
 
     def extended(self) -> Memory:
-        """A memory with the same buffers, to which a launch can add its own (code, arguments) without changing this one."""
+        """A memory with the same buffers, to which a launch can add its own without changing this one."""
         return Memory(list(self.allocations), self._next_slot, self._bases, self._ends)
 
     def __iter__(self) -> Iterator[Allocation]:

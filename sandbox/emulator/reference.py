@@ -199,7 +199,10 @@ def _exhausted(group: Workgroup | None, budget: int) -> tuple[Status, str]:
     running = [w for w in waves if not (w.done or w.at_barrier)]
     place = f" (wave {running[0].index} at +{running[0].pc:#x})" if running else ""
     if blocked and running:
-        return "deadlock", f"Waves {blocked} wait at a barrier that others did not reach in {budget} instructions{place}."
+        return (
+            "deadlock",
+            f"Waves {blocked} wait at a barrier that others did not reach in {budget} instructions{place}.",
+        )
     return "budget", f"The kernel did not end within {budget} wave instructions{place}."
 
 

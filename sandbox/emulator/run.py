@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from sandbox.emulator import fast, reference
 from sandbox.emulator.launch import Argument, prepare, sample_workgroups
 from sandbox.emulator.loader import CodeObject
 from sandbox.emulator.memory import Memory
-from sandbox.emulator.reference import SCHEDULES, run
 from sandbox.emulator.result import EmulationResult
-from sandbox.errors import InputError
+from sandbox.errors import InputError, ToolMissing
 
 Schedule = Literal["lockstep", "sequential", "reverse", "random"]
 DEFAULT_BUDGET = 20_000_000
@@ -30,18 +30,22 @@ def emulate(
     instruction_budget: int = DEFAULT_BUDGET,
     workgroups: int | Sequence[int] | Literal["all"] = "all",
     core: Literal["auto", "fast", "reference"] = "auto",
+    model: bool = False,
 ) -> EmulationResult:
     """Run `grid` workgroups of `block` work-items and say how it went; results are in the buffers of `memory`.
 
     `arguments` are the explicit ones in order (numbers, `Allocation`s as pointers, raw bytes), or the bytes of the
     kernarg segment; hidden arguments are filled in. `dynamic_lds_bytes` is LDS beyond what the kernel declares (all of
     it for Triton: its `metadata.shared`). `workgroups` limits the run to a number of them (first, last and seeded
-    others) or to those listed. `instruction_budget` counts wave instructions of the whole run.
+    others) or to those listed. `instruction_budget` counts wave instructions of the whole run. `core` is `fast` (C,
+    compiled on first use), `reference` (numpy), or `auto`: fast where a C compiler is. `model` adds modelled counters
+    (cache traffic, LDS bank conflicts), which only the fast core has.
 
-    Raises `InputError` for a launch that hardware would refuse. What the kernel does wrong is in the result.
+    Raises `InputError` for a launch that hardware would refuse, `ToolMissing` where the fast core was asked for and
+    cannot be built. What the kernel does wrong is in the result.
     """
-    if schedule not in SCHEDULES:
-        raise InputError(f"There is no schedule {schedule!r}.", remedy=f"Choose one of {', '.join(SCHEDULES)}.")
+    if schedule not in reference.SCHEDULES:
+        raise InputError(f"There is no schedule {schedule!r}.", remedy=f"Choose one of {', '.join(reference.SCHEDULES)}.")
     launch = prepare(code_object, kernel_name, grid, block, arguments, memory, dynamic_lds_bytes)
     if workgroups == "all":
         numbers = list(range(launch.workgroups))
@@ -51,4 +55,8 @@ def emulate(
         numbers = sorted(set(workgroups))
         if not numbers or numbers[0] < 0 or numbers[-1] >= launch.workgroups:
             raise InputError(f"The grid has workgroups 0 to {launch.workgroups - 1}; others were asked for.")
-    return run(launch, numbers, schedule, seed, instruction_budget)
+    if core == "reference" or (core == "auto" and not fast.available()):
+        return reference.run(launch, numbers, schedule, seed, instruction_budget)
+    if not fast.available():
+        raise ToolMissing("The fast core needs a C compiler (cc, gcc or clang) on the PATH.")
+    return fast.run(launch, numbers, schedule, seed, instruction_budget, model=model)

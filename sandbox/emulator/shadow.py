@@ -14,7 +14,8 @@ _SEVERAL = -2
 
 class LdsShadow:
     """Byte-granular race detector. Two waves race on a byte when both touch it between the same two barriers and at
-    least one writes it, unless both writes store the same value, or both are atomic."""
+    least one writes it. Not counted: a write that changes nothing, two atomics, and a read beside an atomic (compilers
+    read once before a compare-and-swap loop, and an atomic load is an ordinary read instruction)."""
 
     def __init__(self, size: int) -> None:
         self.written = np.zeros(size, np.bool_)
@@ -32,7 +33,7 @@ class LdsShadow:
     def read(self, where: Indices, wave: int) -> tuple[int | None, int | None]:
         """Note a read of the bytes `where`; returns a byte that was never written, and one another wave just wrote."""
         fresh = ~self.written[where]
-        racing = (self.writer_epoch[where] == self.epoch) & (self.writer[where] != wave)
+        racing = (self.writer_epoch[where] == self.epoch) & (self.writer[where] != wave) & ~self.writer_atomic[where]
         current = self.reader_epoch[where] == self.epoch
         mixed = current & (self.reader[where] != wave)
         self.reader[where] = np.where(mixed, _SEVERAL, wave)
@@ -47,13 +48,15 @@ class LdsShadow:
         effective = (lds[where] != values) | ~self.written[where]
         recent = self.writer_epoch[where] == self.epoch
         racing = recent & (self.writer[where] != wave) & ~(self.writer_atomic[where] & atomic)
-        racing |= (self.reader_epoch[where] == self.epoch) & (self.reader[where] != wave)
+        if not atomic:
+            racing |= (self.reader_epoch[where] == self.epoch) & (self.reader[where] != wave)
         hit = _first(where, racing & effective)
         touched = where[effective]
+        only_atomic = atomic & (self.writer_atomic[touched] | ~recent[effective])
         self.written[touched] = True
         self.writer[touched] = wave
         self.writer_epoch[touched] = self.epoch
-        self.writer_atomic[touched] = atomic
+        self.writer_atomic[touched] = only_atomic
         return hit
 
 

@@ -75,7 +75,8 @@ class AtomicKind:
 
     @property
     def size(self) -> int:
-        return self.dtype.itemsize * self.count
+        result: int = self.dtype.itemsize * self.count
+        return result
 
     def apply(self, old: Bytes, data: Bytes, second: Bytes) -> Bytes:
         """New bytes of one location from its old bytes and the operands (each `size` bytes)."""
@@ -93,12 +94,14 @@ class AtomicKind:
 
 _FLOAT = {"f32": np.float32, "f64": np.float64}
 _NAME = re.compile(r"(?:global|flat|buffer)_atomic_(\w+?)(_x2)?$")
-_LDS = re.compile(r"ds_(?:(wrxchg|cmpst|mskor|wrap|add|sub|rsub|inc|dec|min|max|and|or|xor)_(?:rtn_)?|pk_add_(?:rtn_)?)(\w+)$")
+_LDS = re.compile(
+    r"ds_(?:(wrxchg|cmpst|mskor|wrap|add|sub|rsub|inc|dec|min|max|and|or|xor)_(?:rtn_)?|pk_add_(?:rtn_)?)(\w+)$"
+)
 
 
 def _float_kind(name: str, kind: str) -> AtomicKind | None:
     dtype = _FLOAT[kind]
-    table = {"add": np.add, "min": minimum, "max": maximum}
+    table: dict[str, Callable[[Any, Any], Any]] = {"add": np.add, "min": minimum, "max": maximum}
     if name in ("cmpst", "cmpswap"):
         return AtomicKind(_compare_float, dtype)
     return AtomicKind(_on_arrays(table[name], dtype), dtype) if name in table else None

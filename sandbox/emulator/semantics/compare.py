@@ -36,7 +36,8 @@ def _always(a: Array, b: Array) -> Array:
 
 
 def _ordered(a: Array, b: Array) -> Array:
-    return ~(np.isnan(a) | np.isnan(b))
+    result: Array = ~(np.isnan(a) | np.isnan(b))
+    return result
 
 
 def _not(compare: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:

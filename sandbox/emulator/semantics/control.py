@@ -176,7 +176,8 @@ _FIRST = np.arange(LANES) == 0
 def _scalar_load(w: Wave, address: int, size: int) -> bytes:
     if size == 0:
         return b""
-    return load_global(w, np.full(LANES, address, np.uint64), size, _FIRST)[0].tobytes()
+    result: bytes = load_global(w, np.full(LANES, address, np.uint64), size, _FIRST)[0].tobytes()
+    return result
 
 
 def _scalar_store(w: Wave, address: int, raw: bytes) -> None:

@@ -79,7 +79,8 @@ def _pack_normalised(dtype: Any) -> Callable[[Array, Array], Array]:
 def _insert_byte(a: Array, position: Array, old: Array) -> Array:
     value = np.clip(np.where(np.isnan(a), 0, np.rint(a)), 0, 255).astype(_U32)
     shift = (position & _U32(3)) * _U32(8)
-    return (old & ~(_U32(0xFF) << shift)) | value << shift
+    result: Array = (old & ~(_U32(0xFF) << shift)) | value << shift
+    return result
 
 
 def _stochastic(bits_kept: int, finish: Callable[[Array], Array]) -> Callable[[Array, Array], Array]:

@@ -21,11 +21,13 @@ _FIELDS = {2: (np.uint16, 10, 31), 4: (np.uint32, 23, 255), 8: (np.uint64, 52, 2
 def _exponent(a: Array) -> Array:
     """The biased exponent field."""
     integer, mantissa_bits, top = _FIELDS[a.dtype.itemsize]
-    return (a.view(integer) >> integer(mantissa_bits) & integer(top)).astype(np.int64)
+    result: Array = (a.view(integer) >> integer(mantissa_bits) & integer(top)).astype(np.int64)
+    return result
 
 
 def _subnormal(a: Array) -> Array:
-    return (np.abs(a) < np.finfo(a.dtype).tiny) & (a != 0)
+    result: Array = (np.abs(a) < np.finfo(a.dtype).tiny) & (a != 0)
+    return result
 
 
 def div_scale(a: Array, denominator: Array, numerator: Array) -> tuple[Array, Array]:

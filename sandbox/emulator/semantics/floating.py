@@ -33,12 +33,14 @@ def quiet(values: Array) -> Array:
 def is_signalling(values: Array) -> Array:
     """Where a NaN has its quiet bit clear."""
     size = values.dtype.itemsize
-    return np.isnan(values) & (values.view(_INTEGERS[size]) & _INTEGERS[size](_QUIET[size]) == 0)
+    result: Array = np.isnan(values) & (values.view(_INTEGERS[size]) & _INTEGERS[size](_QUIET[size]) == 0)
+    return result
 
 
 def _smaller(a: Array, b: Array) -> Array:
     """Where `a` is below `b`, minus zero counting as below plus zero."""
-    return (a < b) | ((a == b) & np.signbit(a))
+    result: Array = (a < b) | ((a == b) & np.signbit(a))
+    return result
 
 
 def minimum(a: Array, b: Array) -> Array:

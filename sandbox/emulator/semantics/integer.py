@@ -13,7 +13,8 @@ _U32, _I32, _U64, _I64 = np.uint32, np.int32, np.uint64, np.int64
 
 
 def _amount(shift: Array, bits: int, like: Array) -> Array:
-    return (shift & shift.dtype.type(bits - 1)).astype(like.dtype)
+    result: Array = (shift & shift.dtype.type(bits - 1)).astype(like.dtype)
+    return result
 
 
 def _left(bits: int) -> Callable[[Array, Array], Array]:
@@ -29,7 +30,8 @@ def _wide(a: Array) -> Array:
 
 
 def _mul_hi(a: Array, b: Array) -> Array:
-    return (_wide(a) * _wide(b) >> _wide(a).dtype.type(32)).astype(a.dtype)
+    result: Array = (_wide(a) * _wide(b) >> _wide(a).dtype.type(32)).astype(a.dtype)
+    return result
 
 
 def _low24(a: Array) -> Array:
@@ -46,7 +48,8 @@ def _mul_hi_24(narrow: Callable[[Array], Array]) -> Callable[[Array, Array], Arr
 
 def _bit_field_unsigned(a: Array, offset: Array, width: Array) -> Array:
     mask = (_U32(1) << (width & _U32(31))) - _U32(1)
-    return a >> (offset & _U32(31)) & mask
+    result: Array = a >> (offset & _U32(31)) & mask
+    return result
 
 
 def _bit_field_signed(a: Array, offset: Array, width: Array) -> Array:
@@ -73,7 +76,8 @@ def _perm(a: Array, b: Array, selector: Array) -> Array:
 def _align(unit: int) -> Callable[[Array, Array, Array], Array]:
     def run(a: Array, b: Array, shift: Array) -> Array:
         amount = (shift & _U32(31 // unit)).astype(_U64) * _U64(unit)
-        return ((b.astype(_U64) | a.astype(_U64) << _U64(32)) >> amount).astype(_U32)
+        result: Array = ((b.astype(_U64) | a.astype(_U64) << _U64(32)) >> amount).astype(_U32)
+        return result
 
     return run
 
@@ -118,7 +122,8 @@ def reverse_bits(a: Array) -> Array:
 def population_count(a: Array) -> Array:
     """Number of set bits of each 32-bit element."""
     raw = np.ascontiguousarray(a).view(np.uint8).reshape(-1, 4)
-    return np.unpackbits(raw, axis=1).sum(axis=1).astype(_U32)
+    result: Array = np.unpackbits(raw, axis=1).sum(axis=1).astype(_U32)
+    return result
 
 
 def _bit_length(a: Array) -> Array:
@@ -142,7 +147,8 @@ def _first_high_signed(a: Array) -> Array:
 
 
 def _median(a: Array, b: Array, c: Array) -> Array:
-    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    result: Array = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    return result
 
 
 def _add_carry(a: Array, b: Array) -> tuple[Array, Array]:
@@ -194,7 +200,8 @@ def _narrow_pair(low: int, high: int) -> Callable[[Array, Array, Array], Array]:
 def pseudo_random(state: Array) -> Array:
     """One step of the linear feedback register that stochastic rounding uses."""
     feedback = np.where(state >> _U32(31) != 0, _U32(197), _U32(0))
-    return state << _U32(1) ^ feedback
+    result: Array = state << _U32(1) ^ feedback
+    return result
 
 
 def _saturate_bytes(a: Array) -> Array:

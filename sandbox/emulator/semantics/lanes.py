@@ -23,7 +23,8 @@ def dpp_sources(control: int) -> npt.NDArray[np.int64] | None:
     row, place = _LANE & ~15, _LANE & 15
     if control < 0x100:
         select = np.array([control >> 2 * k & 3 for k in range(4)])
-        return (_LANE & ~3) + select[_LANE & 3]
+        result: Array = (_LANE & ~3) + select[_LANE & 3]
+        return result
     count = control & 15
     if 0x101 <= control <= 0x10F:
         return np.where(place + count < 16, _LANE + count, _NO_LANE)
@@ -62,7 +63,8 @@ def dpp_reader(i: Instruction, dpp: Dpp) -> tuple[Reader, Callable[[Wave], Mask]
     read = raw_reader(i.src[0])
 
     def valid(w: Wave) -> Mask:
-        return (sources >= 0) & w.active[where]
+        result: Mask = (sources >= 0) & w.active[where]
+        return result
 
     def moved(w: Wave) -> Array:
         values = read(w)[where]

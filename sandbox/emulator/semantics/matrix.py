@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -167,11 +168,9 @@ def _accumulator(i: Instruction, shape: Shape) -> Callable[[Wave], Array]:
     source = i.src[2]
     registers = shape.m * shape.m * shape.blocks // LANES
     if source.is_constant:
-        if shape.result == "f64":
-            value = np.uint64(source.value).view(np.float64)
-        else:
-            bits = np.uint32(source.value & 0xFFFFFFFF)
-            value = bits.view(np.float32 if shape.result == "f32" else np.int32)
+        raw = source.value.to_bytes(8, "little")
+        dtype: Any = {"f64": np.float64, "f32": np.float32, "i32": np.int32}[shape.result]
+        value = np.frombuffer(raw, dtype)[0]
         constant = np.full((registers, LANES), value).astype(np.int64 if shape.result == "i32" else np.float64)
         return lambda w: constant
     if source.kind not in ("vgpr", "agpr"):
@@ -183,7 +182,11 @@ def _accumulator(i: Instruction, shape: Shape) -> Callable[[Wave], Array]:
             low = w.vgpr[row : row + 2 * registers : 2].astype(np.uint64)
             return (low | w.vgpr[row + 1 : row + 2 * registers : 2].astype(np.uint64) << np.uint64(32)).view(np.float64)
         block = w.vgpr[row : row + registers]
-        return block.view(np.float32).astype(np.float64) if shape.result == "f32" else block.view(np.int32).astype(np.int64)
+        return (
+            block.view(np.float32).astype(np.float64)
+            if shape.result == "f32"
+            else block.view(np.int32).astype(np.int64)
+        )
 
     return read
 

@@ -81,7 +81,8 @@ def table(fmt: Format) -> F64:
 def _magnitudes(fmt: Format) -> F64:
     """The finite non-negative values in increasing order; their index is their code."""
     half = table(fmt)[: 1 << (fmt.bits - 1)]
-    return half[np.isfinite(half)]
+    result: F64 = half[np.isfinite(half)]
+    return result
 
 
 def decode(codes: Array, fmt: Format) -> F64:

@@ -192,4 +192,5 @@ def _float_dot(a: Array, b: Array, c: Array, brain: bool) -> Array:
         return [(bf16_to_f32(p) if brain else p.view(np.float16)).astype(np.float64) for p in parts]
 
     (a0, a1), (b0, b1) = halves(a), halves(b)
-    return (a0 * b0 + a1 * b1 + c.astype(np.float64)).astype(np.float32)
+    result: Array = (a0 * b0 + a1 * b1 + c.astype(np.float64)).astype(np.float32)
+    return result
