@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -172,17 +172,15 @@ def insert_after(source: TritonSource, node: cst.CSTNode, lines: Iterable[str]) 
     return Edit(len(source.data), len(source.data), f"\n{text}") if at < 0 else Edit(at + 1, at + 1, text)
 
 
-def add_constexpr_param(source: TritonSource, function: JitFunction, name: str) -> Edit:
-    """Append `name: tl.constexpr` to a jit function's parameters, with a default where the last one has one."""
-    params = function.node.params.params
-    last = params[-1]
-    text = f"{name}: {tl_name(source)}.constexpr" + (" = None" if last.default is not None else "")
+def add_constexpr_param(source: TritonSource, function: JitFunction, defaults: Mapping[str, int]) -> Edit:
+    """Append `name: tl.constexpr = default` parameters to a jit function, so that launches need not name them."""
+    params = function.node.params
+    last = [*params.params, *params.kwonly_params][-1]
+    texts = [f"{name}: {tl_name(source)}.constexpr = {value}" for name, value in defaults.items()]
     start, end = source.param_span(last)
-    line_start = source.data.rfind(b"\n", 0, start) + 1
-    lead = source.data[line_start:start]
-    if lead.strip() == b"":
-        return Edit(end, end, f",\n{lead.decode()}{text}")
-    return Edit(end, end, f", {text}")
+    lead = source.data[source.data.rfind(b"\n", 0, start) + 1 : start]
+    separator = f",\n{lead.decode()}" if not lead.strip() else ", "
+    return Edit(end, end, "".join(f"{separator}{text}" for text in texts))
 
 
 def tl_name(source: TritonSource) -> str:

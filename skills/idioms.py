@@ -134,3 +134,12 @@ def bound_argument(function: JitFunction, launch: Launch, name: str) -> cst.Base
             if all(a.keyword is None and not a.star for a in before):
                 return before[-1].value
     return None
+
+
+def factors(node: cst.BaseExpression) -> list[tuple[cst.BaseExpression, bool]]:
+    """The factors of a product in order, each with whether it divides; a node that is no product is its own factor."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply | cst.Divide):
+        divides = isinstance(node.operator, cst.Divide)
+        right = [(f, d != divides) for f, d in factors(node.right)] if divides else factors(node.right)
+        return [*factors(node.left), *right]
+    return [(node, False)]

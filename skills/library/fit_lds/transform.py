@@ -92,13 +92,11 @@ def _extended(source: TritonSource, function: JitFunction, share: float) -> list
     configs = source.configs_of(function)
     texts: list[str] = []
     tied = grid_tied(source, function)
-    for config in configs:
-        values = config_values(config)
-        stages = values.get("num_stages") or _DEFAULT_STAGES
-        for depth in (2, 1):
-            if depth < stages and (text := changed_config(source, config, {"num_stages": depth})) is not None:
-                texts.append(text)
-                break
+    depths = [config_values(c).get("num_stages") or _DEFAULT_STAGES for c in configs]
+    shallower = 2 if max(depths, default=0) > 2 else 1
+    for config, depth in zip(configs, depths, strict=True):
+        if depth > shallower and (text := changed_config(source, config, {"num_stages": shallower})) is not None:
+            texts.append(text)
     for config in configs[:1]:
         for name, value in config_values(config).items():
             if (

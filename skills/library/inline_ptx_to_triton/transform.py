@@ -104,7 +104,7 @@ def _one_pass(kernel: Kernel, source: TritonSource) -> Kernel | None:
             text = _expression(source, snippet, names)
         except UnknownPtxError:
             continue
-        if text is not None and not _holds_snippet(source, snippet):
+        if not _holds_snippet(source, snippet):
             texts.append((snippet, text))
     edits = [_in_place(source, s.call, text) for s, text in texts]
     edits += _without_dependent_launch(source)
@@ -157,8 +157,8 @@ def _unwrapped(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.args[0].value if isinstance(node, cst.Call) and len(node.args) == 1 else node
 
 
-def _expression(source: TritonSource, snippet: _Snippet, names: Names) -> str | None:
-    """The call as a Triton expression; None where it stands alone and only its effect counts; raises `UnknownPtxError`."""
+def _expression(source: TritonSource, snippet: _Snippet, names: Names) -> str:
+    """The call as a Triton expression; raises `UnknownPtxError` where there is none."""
     if snippet.asm is None:
         raise UnknownPtxError("whose text is computed")
     given = argument(snippet.call, "args", 2)
