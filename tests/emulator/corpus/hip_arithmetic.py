@@ -35,14 +35,10 @@ def float_reference(v: Values) -> Values:
     index = torch.arange(N)
     a7, a3, a100, b100 = (v["b"] * 7).trunc(), (v["a"] * 3).round(), (v["a"] * 100).trunc(), (v["b"] * 100).abs().trunc()
     mantissa, exponent = torch.frexp(a).mantissa, torch.frexp(b).exponent
-    positive = a > 0
     rows = [a / b, a.abs().sqrt(), torch.stack([a, b, torch.full_like(a, 0.5)]).median(0).values]
     rows += [a - a.floor() + a7 + a3, mantissa + exponent, torch.ldexp(a, index % 20 - 10)]
-    class_mask = 0x3F8 & (0x100 | 0x80 | 0x20 | 0x40)  # positive normal, denormal and zero, negative zero
-    del class_mask
     rows += [torch.where(_in_class(v["a"]), 1.0, torch.minimum(a, b) + torch.maximum(a, b) * 4)]
     rows += [a100 + b100 + (index & 255), torch.copysign(a, b), a * b + 1]
-    del positive
     return {"out": torch.cat([row.double() for row in rows])}
 
 

@@ -45,7 +45,7 @@ def shuffles_reference(v: Values) -> Values:
 
 def dpp_reference(v: Values) -> Values:
     x, lane = v["x"], torch.arange(64)
-    row, place, old = lane // 16 * 16, lane % 16, torch.full((64,), -1, dtype=torch.int32)
+    row, place = lane // 16 * 16, lane % 16
 
     def move(source: torch.Tensor, valid: torch.Tensor, missing: int = -1) -> torch.Tensor:
         return torch.where(valid, x[source.clamp(0, 63)], missing).to(torch.int32)
@@ -59,7 +59,6 @@ def dpp_reference(v: Values) -> Values:
         move(lane // 8 * 8 + 7 - lane % 8, everywhere), move(row - 1, bcast15), move(torch.full((64,), 31), bcast31),
         move(row + 5, everywhere), move(lane - 1, (place >= 1) & (lane < 48) & (place // 4 % 2 == 0)),
     ]  # fmt: skip
-    del old
     return {"out": torch.cat(rows)}
 
 
@@ -261,13 +260,14 @@ def _memory_cases() -> list[Case]:
         hip_case("memory.hip", "float_max_cas", lambda: {"x": randn(300), "out": torch.full((5,), -9.0), "n": 300},
                  exactly(lambda v: {"out": v["x"].reshape(-1, 5).amax(0)}), grid=(3,), block=(128,)),
         hip_case("memory.hip", "wide_atomics",
-                 lambda: {"x": randint(-(2**60), 2**60, 200, dtype=i64), "n": 200,
+                 lambda: {"x": randint(-(2**60), 2**60, 200, dtype=i64),
                           "out": torch.tensor([0, 0, -1, -1, 0, 0, -(2**62), 2**62, 0], dtype=i64),
-                          "before": zeros(200, dtype=i64)} | {},
+                          "before": zeros(200, dtype=i64), "n": 200},
                  wide_atomics_check, grid=(2,), block=(128,)),
         hip_case("memory.hip", "narrow_atomics",
-                 lambda: {"x": randint(-99999, 99999, 200), "before": zeros(200, dtype=i32), "n": 200,
-                          "out": torch.tensor([0, -(2**31), 2**31 - 1, 0, -1, -1, 0, 0, 0, 0, 0], dtype=i32)},
+                 lambda: {"x": randint(-99999, 99999, 200),
+                          "out": torch.tensor([0, -(2**31), 2**31 - 1, 0, -1, -1, 0, 0, 0, 0, 0], dtype=i32),
+                          "before": zeros(200, dtype=i32), "n": 200},
                  narrow_atomics_check, grid=(2,), block=(128,)),
         hip_case("memory.hip", "lds_atomics", lambda: {"x": randint(1, 999, 128), "out": zeros(11, dtype=i32),
                                                        "before": zeros(256, dtype=i32)},

@@ -57,7 +57,7 @@ KERNEL void lds_atomics(const int* x, int* out, int* before) {
   L(xor, &cell[4], x[TID]);
   L(sub, &cell[5], x[TID]);
   before[TID + 128] = __hip_atomic_exchange(&cell[6], TID, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
-  int seen = cell[7];
+  int seen = 0;
   while (!__hip_atomic_compare_exchange_strong(&cell[7], &seen, seen + 3, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
                                                __HIP_MEMORY_SCOPE_WORKGROUP)) {}
   L(add, &wide[0], (u64)x[TID] << 20);
