@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from agent.candidate import Failure, Measurement
 from agent.events import Progress
 from agent.job import JobRequest
+from sandbox.bottleneck import LaunchShape, classify
 from sandbox.capture import Capture, capture
 from sandbox.compiling import Compiled, CompileError, unpack
 from sandbox.errors import InputError
 from sandbox.kernel import Kernel
 from sandbox.profiler.profile import Profile
 from sandbox.profiler.static import static_profile
+from sandbox.replay import Replay, replay
 from sandbox.target import Target
-from sandbox.workload import CompileRecord, Launch, StoredWorkload
+from sandbox.workload import CompileRecord, Launch, StorageRecord, StoredWorkload
 from skills.condition import Value as FactValue
 from skills.facts import launch_facts, profile_facts
 from skills.source_facts import collect_facts
@@ -45,7 +47,7 @@ def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
     launches = taken.launches
     progress.step(f"{len(launches)} launches recorded, {len(taken.workload.kernels())} kernels")
     return Baseline(
-        measurement=measurement_of(request.kernel, taken, request.target, allow_approx=request.options.allow_approx),
+        measurement=measurement_of(request.kernel, _recording(taken), request),
         stored=taken.stored,
         executor=_executor(launches),
         notes=(*taken.notes, *_unknown_notes(launches), *_assumed_configs(launches)),
@@ -53,36 +55,76 @@ def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
     )
 
 
-def measure(kernel: Kernel, request: JobRequest) -> Measurement:
-    """Compile a candidate's launches without executing them, and profile what came out."""
-    taken = capture(kernel, request.target, harness=request.harness, executor="none")
-    return measurement_of(kernel, taken, request.target, allow_approx=request.options.allow_approx)
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What a capture or a replay says about a kernel file: its launches, their compile results, and what stopped it."""
+
+    launches: Sequence[Launch]
+    storages: Sequence[StorageRecord]
+    compiled: Mapping[str, Mapping[str, bytes]]
+    stopped: Failure | None = None
 
 
-def measurement_of(kernel: Kernel, taken: Capture, target: Target, *, allow_approx: bool) -> Measurement:
+def measure(kernel: Kernel, request: JobRequest, baseline: Baseline) -> Measurement:
+    """Compile a candidate's launches on the recorded inputs without executing them, and profile what came out."""
+    if not baseline.stored.workload.entries:
+        taken = capture(kernel, request.target, harness=request.harness, executor="none")
+        return measurement_of(kernel, _recording(taken), request)
+    repeated = replay(baseline.stored, kernel, request.target, executor="none")
+    recording = Recording(repeated.launches, repeated.storages, repeated.compiled, _stopped(repeated))
+    return measurement_of(kernel, recording, request)
+
+
+def _recording(taken: Capture) -> Recording:
+    return Recording(taken.launches, taken.workload.storages, taken.stored.compiled)
+
+
+def _stopped(repeated: Replay) -> Failure | None:
+    """Why a replay made fewer launches than it should have: the import or a host call failed."""
+    if repeated.import_error is not None:
+        return Failure("import", repeated.import_error, repeated.import_error_line)
+    if repeated.failure is not None:
+        return Failure("run", repeated.failure)
+    for result in repeated.results:
+        if result.status in ("raised", "missing") and not result.launches:
+            return Failure("host code", result.error or f"the entry function is {result.status}", result.line)
+    return None
+
+
+def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) -> Measurement:
     """Failures, metrics and facts of a recorded run."""
+    target = request.target
     observed: dict[str, list[Mapping[str, FactValue]]] = defaultdict(list)
     profiles: dict[str, Profile] = {}
-    failures: list[Failure] = []
-    for launch in taken.launches:
+    bottlenecks: dict[str, dict[str, None]] = defaultdict(dict)
+    failures = [recording.stopped] if recording.stopped is not None else []
+    for launch in recording.launches:
         options = {name: value.value for name, value in launch.options.items()}
-        observed[launch.kernel].append(launch_facts(_arguments(launch, taken), launch.grid, options, target))
+        observed[launch.kernel].append(launch_facts(_arguments(launch, recording), launch.grid, options, target))
         for record in launch.compiles:
             if record.arch == target.arch:
-                failure = _failure(launch, record, taken)
+                failure = _failure(launch, record, recording)
                 failures += [failure] if failure is not None else []
                 observed[launch.kernel].append(_compile_facts(record))
-                profile = _profile(record, taken, target)
+                profile = _profile(record, recording, target)
                 if profile is not None:
                     profiles.setdefault(launch.kernel, profile)
-                    observed[launch.kernel].append(profile_facts(profile))
-    facts = collect_facts(kernel, target, observed=observed, allow_approx=allow_approx)
+                    names = [b.name for b in classify(profile, target, _shape(launch))]
+                    bottlenecks[launch.kernel] |= dict.fromkeys(names)
+                    observed[launch.kernel] += [profile_facts(profile), {"bottlenecks": tuple(sorted(names))}]
     return Measurement(
         kernel=kernel,
-        facts=facts,
+        facts=collect_facts(kernel, target, observed=observed, allow_approx=request.options.allow_approx),
         failures=tuple(dict.fromkeys(failures)),
         metrics={name: _numbers(p) for name, p in profiles.items()},
+        bottlenecks=tuple(f"{kernel}: {', '.join(names)}" for kernel, names in bottlenecks.items() if names),
     )
+
+
+def _shape(launch: Launch) -> LaunchShape:
+    stages = launch.options.get("num_stages")
+    x, y, z = launch.grid
+    return LaunchShape(programs=x * y * z, num_stages=stages.value if stages and type(stages.value) is int else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +137,8 @@ class _Argument:
     storage_bytes: int | None
 
 
-def _arguments(launch: Launch, taken: Capture) -> Iterator[_Argument]:
-    sizes = {s.id: s.nbytes for s in taken.workload.storages}
+def _arguments(launch: Launch, recording: Recording) -> Iterator[_Argument]:
+    sizes = {s.id: s.nbytes for s in recording.storages}
     for argument in launch.args:
         tensor = argument.value.tensor
         dtype = tensor.dtype if tensor else None
@@ -110,19 +152,19 @@ def _compile_facts(record: CompileRecord) -> dict[str, FactValue]:
     return facts
 
 
-def _profile(record: CompileRecord, taken: Capture, target: Target) -> Profile | None:
-    blobs = taken.stored.compiled.get(record.blob)
+def _profile(record: CompileRecord, recording: Recording, target: Target) -> Profile | None:
+    blobs = recording.compiled.get(record.blob)
     compiled = unpack(blobs) if record.ok and blobs is not None else None
     return static_profile(compiled, target) if isinstance(compiled, Compiled) else None
 
 
-def _failure(launch: Launch, record: CompileRecord, taken: Capture) -> Failure | None:
+def _failure(launch: Launch, record: CompileRecord, recording: Recording) -> Failure | None:
     """Why a launch does not build or may not be launched; None when it may."""
     if record.launches:
         return None
     if record.ok:
         return Failure(launch.kernel, record.limit or "", launch.call_line)
-    blobs = taken.stored.compiled.get(record.blob)
+    blobs = recording.compiled.get(record.blob)
     error = unpack(blobs) if blobs is not None else None
     source_line = error.source_line if isinstance(error, CompileError) else None
     return Failure(launch.kernel, record.message or record.error_kind or "", record.line, source_line)

@@ -73,13 +73,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to work. The same options, files and seed give the same candidates in the same order."""
+    """How to work. The same options and files give the same candidates in the same order."""
 
     require: Requirement = field(default_factory=Requirement)
     allow_approx: bool = False
     """Whether skills that change results beyond rounding may be tried (they still have to pass the tolerance)."""
     executor: str = "auto"
-    seed: int = 0
+    seed: int | None = None
+    """Of the inputs that candidates are tried on; None draws a secret one."""
     budget: Budget = field(default_factory=Budget)
 
 

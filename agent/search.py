@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -185,11 +185,17 @@ class Search:
             judgement = last.judgement
             if judgement is not None and last.against is not None and last.against.digest != self.start.kernel.digest:
                 self.progress.step("judging the whole patch against the original")
-                judgement = self.bench.judge(self.start, last.proposal)
+                judgement = self.bench.judge(self.start, _whole(best))
             if judgement is not None and isinstance(judgement.verdict, Accepted):
                 return best, judgement
             best = Candidate(last.parent, best.steps[:-1])
         return best, None
+
+
+def _whole(candidate: Candidate) -> Proposal:
+    """The chain as one proposal, with what each of its steps promised."""
+    promised = dict.fromkeys(e for step in candidate.steps for e in step.proposal.expects)
+    return replace(candidate.steps[-1].proposal, id="the whole patch", expects=tuple(promised))
 
 
 def _moved_on(before: Sequence[Failure], after: Sequence[Failure]) -> bool:
