@@ -179,8 +179,25 @@ def add_constexpr_param(source: TritonSource, function: JitFunction, defaults: M
     texts = [f"{name}: {tl_name(source)}.constexpr = {value}" for name, value in defaults.items()]
     start, end = source.param_span(last)
     lead = source.data[source.data.rfind(b"\n", 0, start) + 1 : start]
-    separator = f",\n{lead.decode()}" if not lead.strip() else ", "
-    return Edit(end, end, "".join(f"{separator}{text}" for text in texts))
+    own_line = not lead.strip()
+    before = _line_indent(source, start) if not own_line else lead.decode()
+    length = len(source.data[source.data.rfind(b"\n", 0, end) + 1 : source.data.find(b"\n", end)])
+    if own_line or length + sum(len(t) + 2 for t in texts) > _LINE_LENGTH:
+        return Edit(end, end, "".join(f",\n{before}{text}" for text in texts))
+    return Edit(end, end, "".join(f", {text}" for text in texts))
+
+
+_LINE_LENGTH = 120
+
+
+def _line_indent(source: TritonSource, offset: int) -> str:
+    """White space that aligns a continued parameter list with the first parameter after the parenthesis."""
+    start = source.data.rfind(b"\n", 0, offset) + 1
+    opened = source.data.rfind(b"(", start, offset)
+    if opened >= 0:
+        return " " * (opened + 1 - start)
+    line = source.data[start:offset].decode()
+    return line[: len(line) - len(line.lstrip())]
 
 
 def tl_name(source: TritonSource) -> str:

@@ -13,7 +13,8 @@ CONFIGS = [
 
 @triton.autotune(configs=CONFIGS, key=["M", "N", "K"])
 @triton.jit
-def mm_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, waves_per_eu: tl.constexpr = 0):
+def mm_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+              waves_per_eu: tl.constexpr = 0):
     pid = tl.program_id(0)
     tiles_n = tl.cdiv(N, BN)
     row = (pid // tiles_n) * BM + tl.arange(0, BM)
