@@ -77,6 +77,8 @@ def _sdwa(w: Window, encoding: str, op: int, row: Opcode, dst: tuple[Operand, ..
     if encoding == "VOPC":
         dst = (scalar_register(w, field(q, 8, 7), 2, "mask"),) if field(q, 15, 1) else dst
         dst_sel, dst_unused, clamp, omod = 6, 0, False, 0
+    if dst_sel == 7 or dst_unused == 3 or field(q, 16, 3) == 7 or field(q, 24, 3) == 7:
+        raise w.fail("reserved SDWA selection")
     sdwa = Sdwa(dst_sel, dst_unused, (field(q, 16, 3), field(q, 24, 3)), (bool(field(q, 19, 1)), bool(field(q, 27, 1))))
     neg, absolute = field(q, 20, 1) | field(q, 28, 1) << 1, field(q, 21, 1) | field(q, 29, 1) << 1
     return Instruction(

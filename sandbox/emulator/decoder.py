@@ -41,4 +41,6 @@ def decode(code: bytes | memoryview, offset: int, arch: str) -> Instruction:
     instruction = decoder(window)
     if instruction.size > 4 * window.have:
         raise window.fail("truncated instruction")
+    if any(o.kind in ("vgpr", "agpr") and o.index + o.dwords > 256 for o in instruction.operands):
+        raise window.fail("a vector register beyond 255")
     return instruction

@@ -44,7 +44,7 @@ def _scalar(index: int, dwords: int) -> str:
 
 def _could_be_inline(operand: Operand) -> bool:
     """Whether the assembler would have chosen an inline constant, so that a literal has to be asked for."""
-    if operand.type in ("f64", "f16", "b64", "u64", "i64"):
+    if operand.type in ("f64", "f16", "b64", "u64", "i64", "i16", "u16", "b16", "bf16") or operand.type.endswith("x2"):
         return False
     codes = (*range(128, 209), *range(240, 249))
     return any(inline_constant(code, operand.type).value == operand.value for code in codes)

@@ -114,6 +114,12 @@ class Instruction:
     """A result narrower than its register leaves the other bits as they were, instead of clearing them."""
 
     @property
+    def operands(self) -> tuple[Operand, ...]:
+        """Every operand there is."""
+        named = (o for o in (self.vaddr, self.saddr, self.soffset) if o is not None)
+        return (*self.dst, *self.src, *self.scale, *named)
+
+    @property
     def suffix(self) -> str:
         """What the assembler appends to the mnemonic: `_e32`, `_e64`, `_dpp`, `_sdwa` or nothing."""
         if self.dpp is not None:
