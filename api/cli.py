@@ -56,9 +56,7 @@ def optimize(
     require: Annotated[str | None, typer.Option(help="Evidence level that a patch must reach.")] = None,
     allow_approx: Annotated[bool, typer.Option("--allow-approx", help="Allow edits that change results.")] = False,
     executor: Annotated[str, typer.Option(help="auto, gpu, emulator, interpreter or none.")] = "auto",
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the inputs candidates are tried on; secret without.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the inputs candidates see; secret without.")] = None,
     budget_s: Annotated[float, typer.Option(help="Seconds the search may take.")] = Budget().wall_s,
     progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
     as_json: JsonOption = False,
