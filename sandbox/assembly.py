@@ -111,6 +111,8 @@ class Assembly:
                 self.compiles.setdefault(int(record.pop("index")), []).append(_COMPILE.validate_python(record))
             case "blob":
                 self.blobs.setdefault(str(data["blob"]), {})[str(data["name"])] = blob
+            case "drop":
+                self._drop(int(data["from"]))
             case "executed":
                 self.executed[int(data["index"])] = data
             case "entry":
@@ -159,6 +161,14 @@ class Assembly:
             call = self.calls.get(int(candidate["call"]))
             if call is not None:
                 call.launches.append(index)
+
+    def _drop(self, first: int) -> None:
+        """Forget the launches from `first` on: an attempt of the static mode that came to nothing."""
+        for index in [i for i in self.launches if i >= first]:
+            for kept in (self.launches, self.compiles, self.executed):
+                kept.pop(index, None)
+        for call in self.calls.values():
+            call.launches = [i for i in call.launches if i < first]
 
     # --- results ----------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ class Capture:
     stored: StoredWorkload
     ended: Ended
     notes: tuple[str, ...] = ()
+    suggested_harness: str | None = None
+    """For a file without one: the smallest harness to add at its end, as text."""
 
     @property
     def workload(self) -> Workload:
@@ -116,7 +118,9 @@ def capture(
         scale=variant.scale,
         notes=tuple(dict.fromkeys(assembly.notes)),
     )
-    return Capture(StoredWorkload(workload, assembly.tensors(), assembly.blobs), ended, workload.notes)
+    suggestion = assembly.extra.get("static", {}).get("harness")
+    stored = StoredWorkload(workload, assembly.tensors(), assembly.blobs)
+    return Capture(stored, ended, workload.notes, str(suggestion) if suggestion else None)
 
 
 def choose_executor(name: str) -> str:

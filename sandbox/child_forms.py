@@ -26,10 +26,11 @@ _MAX_PARAMETER_SETS = 4
 
 @dataclass(frozen=True, slots=True)
 class FormOutcome:
-    """Which form ran, and the exception that ended it."""
+    """Which form ran, the exception that ended it, and the module that was run."""
 
     form: str
     error: BaseException | None
+    module: types.ModuleType
 
 
 def load_module(path: Path, name: str, source: str | None = None) -> types.ModuleType:
@@ -57,21 +58,21 @@ def run_harness(kernel: Path, harness: Path | None, launches: Callable[[], int])
     module = load_module(main, "__main__")
     if harness is None:
         sys.modules.setdefault(kernel.stem, module)
-    error = _guard(lambda: execute(module, main))
+    error = guard(lambda: execute(module, main))
     form = "other-file" if harness is not None else "main"
     if launches() or (error is not None and not _exited_cleanly(error)):
-        return FormOutcome(form, None if error is None or _exited_cleanly(error) else error)
+        return FormOutcome(form, None if error is None or _exited_cleanly(error) else error, module)
     for name, attempt in (("kernelbench", _kernelbench), ("tests", _tests), ("main", _mains)):
         calls = list(attempt(module))
         for call in calls:
-            failure = _guard(call)
+            failure = guard(call)
             error = error or failure
         if calls and (launches() or name == "kernelbench"):
-            return FormOutcome(name, error)
-    return FormOutcome("static" if launches() == 0 else form, error)
+            return FormOutcome(name, error, module)
+    return FormOutcome(form, error, module)
 
 
-def _guard(call: Callable[[], Any]) -> BaseException | None:
+def guard(call: Callable[[], Any]) -> BaseException | None:
     try:
         call()
     except (KeyboardInterrupt, GeneratorExit):

@@ -53,6 +53,10 @@ class LaunchRecorder:
     compile: bool = True
     now: Surroundings = field(default_factory=Surroundings)
     count: int = 0
+    launched: set[str] = field(default_factory=set)
+    """Names of the kernels recorded so far."""
+    failed: bool = False
+    """Whether a launch did not compile or broke a limit since this was last cleared."""
     results: dict[str, Compiled | CompileError] = field(default_factory=dict)
     sent_blobs: set[str] = field(default_factory=set)
     kernel_filter: re.Pattern[str] | None = None
@@ -75,6 +79,7 @@ class LaunchRecorder:
                 return native() if self.executor.name == "gpu" else self._run_only(fn, args, kwargs, with_grid, native)
             number = self.count
             self.count += 1
+            self.launched.add(fn.__name__)
             self._send_launch(number, fn, bound, options, with_grid, around)
             compiled = self._compile_all(number, fn, args, kwargs, with_grid)
             answer = self._execute(number, fn, args, kwargs, bound, with_grid, compiled, native)
@@ -155,7 +160,8 @@ class LaunchRecorder:
         for target in self.targets:
             result, limit = self.try_compile(fn, args, kwargs, grid, target)
             first = first if first is not None else result
-            self.channel.send("compile", {"index": number, **self._compile_record(result, limit, target)})
+            self.failed = self.failed or limit is not None or isinstance(result, CompileError)
+            self.channel.send("compile", {"index": number, **self.compile_record(result, limit, target)})
         return first
 
     def try_compile(
@@ -167,15 +173,19 @@ class LaunchRecorder:
             result = compile_launch(fn, args, clean, target, timeout_s=self.limits.compile_s, cache=self.cache)
         if isinstance(result, CompileError):
             return result, None
+        return result, self.broken_limit(result, grid, target)
+
+    def broken_limit(self, result: Compiled, grid: tuple[int, int, int] | None, target: Target) -> str | None:
+        """The launch limit a compiled kernel breaks, in words."""
         found = check_launch(
             target,
             lds_bytes=result.lds_bytes,
             threads_per_workgroup=result.threads_per_workgroup,
             grid=grid if grid is not None else (1, 1, 1),
         )
-        return result, next((f.message for f in found if f.fatal), None)
+        return next((f.message for f in found if f.fatal), None)
 
-    def _compile_record(self, result: Compiled | CompileError, limit: str | None, target: Target) -> dict[str, Any]:
+    def compile_record(self, result: Compiled | CompileError, limit: str | None, target: Target) -> dict[str, Any]:
         import hashlib
 
         blobs = pack(result)
@@ -230,7 +240,8 @@ class LaunchRecorder:
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, grid, compiled, self.targets[0], lambda: answer.append(native()))
         started = time.monotonic()
-        status, reason, findings = "executed", None, ()
+        status, reason = "executed", None
+        findings: tuple[str, ...] = ()
         if 0 in grid:
             status, reason = "executed", "the grid has no program"
         elif budget <= 0:

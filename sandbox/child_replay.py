@@ -1,7 +1,7 @@
 """Child side: the entry calls of a workload repeated with the functions of a file, the baseline or a candidate.
 
 Inputs are made before the file is imported. Importing leaves out the module-level statements that ran the harness of
-the baseline, and `__main__` blocks do not run, because the file goes by its own name. What the calls return is reported,
+the baseline, and `__main__` blocks do not run, as the file goes by its own name. What the calls return is reported,
 never judged here.
 """
 

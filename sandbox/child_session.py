@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,7 +97,33 @@ class Session:
         outcome = child_forms.run_harness(self.kernel_path, harness, lambda: self.recorder.count)
         with self.tracker.paused():
             ending = child_forms.describe(outcome.error, self.all_files(), self.tracker.tainted)
-            self.channel.send("outcome", {"form": outcome.form, **ending})
+            if self.recorder.count:
+                self.channel.send("outcome", {"form": outcome.form, **ending})
+                return
+        self._static(outcome, ending)
+
+    def _static(self, outcome: child_forms.FormOutcome, ending: dict[str, Any]) -> None:
+        """Nothing was launched: compile what the file has, unexecuted, and say which harness to add."""
+        from sandbox import child_static, child_stubs
+
+        module = outcome.module
+        if isinstance(outcome.error, ImportError):
+            child_stubs.install(self.note)
+            module = child_forms.load_module(self.kernel_path, self.kernel_path.stem)
+            module.__package__ = child_stubs.PACKAGE
+            again = child_forms.guard(lambda: child_forms.execute(module, self.kernel_path))
+            if again is not None:
+                self.note(
+                    f"with placeholders for missing packages the file still fails: {type(again).__name__}: {again}"
+                )
+        elif self.job.harness is not None:
+            module = sys.modules.get(self.kernel_path.stem, module)
+        result = child_static.run_static(module, self.recorder)
+        if outcome.error is None:
+            ending = {"status": "none"}
+        with self.tracker.paused():
+            self.channel.send("static", {"harness": result.harness, "called": result.called, "reasons": result.reasons})
+            self.channel.send("outcome", {"form": "static", **ending})
 
     def all_files(self) -> dict[str, str]:
         """The user's files, the harness included."""

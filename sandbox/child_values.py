@@ -301,7 +301,9 @@ class Encoder:
         if isinstance(value, types.ModuleType):
             return f"{value.__name__}:"
         function = value
-        while not isinstance(function, type) and hasattr(function, "fn"):
+        for _ in range(_MAX_DEPTH):
+            if isinstance(function, type) or not hasattr(function, "fn"):
+                break
             function = function.fn
         module = getattr(function, "__module__", None)
         qualname = getattr(function, "__qualname__", None)

@@ -7,6 +7,7 @@ upon itself before any code of the user runs, and its own references to the func
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import gc
 import json
 import os
@@ -59,6 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     job = Job.read(given.job)
     confine(job.limits)
+    faulthandler.enable()
     channel = FrameWriter(move_descriptor(given.result_fd))
     code = run(job, channel)
     sys.stdout.flush()
