@@ -108,7 +108,7 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
                 observed[launch.kernel].append(_compile_facts(record))
                 profile = _profile(record, recording, target)
                 if profile is not None:
-                    profiles.setdefault(launch.kernel, profile)
+                    profiles[launch.kernel] = max(profiles.get(launch.kernel, profile), profile, key=_weight)
                     names = [b.name for b in classify(profile, target, _shape(launch))]
                     bottlenecks[launch.kernel] |= dict.fromkeys(names)
                     observed[launch.kernel] += [profile_facts(profile), {"bottlenecks": tuple(sorted(names))}]
@@ -116,7 +116,7 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
         kernel=kernel,
         facts=collect_facts(kernel, target, observed=observed, allow_approx=request.options.allow_approx),
         failures=tuple(dict.fromkeys(failures)),
-        metrics={name: _numbers(p) for name, p in profiles.items()},
+        profiles=profiles,
         bottlenecks=tuple(f"{kernel}: {', '.join(names)}" for kernel, names in bottlenecks.items() if names),
     )
 
@@ -170,9 +170,8 @@ def _failure(launch: Launch, record: CompileRecord, recording: Recording) -> Fai
     return Failure(launch.kernel, record.message or record.error_kind or "", record.line, source_line)
 
 
-def _numbers(profile: Profile) -> dict[str, float]:
-    """Numeric metrics by name; units are in `sandbox.profiler.static`."""
-    return {m.name: float(m.value) for m in profile if isinstance(m.value, int | float)}
+def _weight(profile: Profile) -> tuple[int, int]:
+    return profile.count("vgpr_count"), profile.count("lds_bytes")
 
 
 def _check_usable(request: JobRequest, taken: Capture) -> None:

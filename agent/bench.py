@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.baseline import Baseline, measure
-from agent.candidate import Judgement, Measurement, Proposal, correctness_of
+from agent.candidate import Judgement, Measurement, Proposal
 from agent.events import Progress
 from agent.job import JobRequest
+from sandbox.capture import choose_executor
 from sandbox.evaluate import EvaluateOptions, Evaluation, Evaluator
 from sandbox.kernel import Kernel
 from sandbox.profiler.profile import Profile
-from sandbox.verdict import Accepted, NoGain
+from sandbox.profiler.static import compare_static, resource_gains
+from sandbox.target import Target
+from sandbox.verdict import Accepted, CompileFailed, Correctness, NoGain
 
 
 @dataclass
@@ -23,29 +26,49 @@ class SandboxBench:
     baseline: Baseline
     progress: Progress
     _evaluators: dict[tuple[str, str], Evaluator] = field(default_factory=dict)
+    _measured: dict[str, Measurement] = field(default_factory=dict)
 
     def measure(self, kernel: Kernel) -> Measurement:
-        return measure(kernel, self.request, self.baseline)
+        if kernel.digest not in self._measured:
+            self._measured[kernel.digest] = measure(kernel, self.request, self.baseline)
+        return self._measured[kernel.digest]
 
     def judge(self, baseline: Measurement, proposal: Proposal) -> Judgement:
-        """The strongest verdict at hand: what the interpreter cannot see is judged again by running the compiled code.
-
-        A rejection by any executor stands.
+        """The strongest verdict at hand. Without a clock, nothing is executed for an edit whose code shows no gain;
+        what the interpreter cannot see is judged again by running the compiled code. A rejection by any stands.
         """
+        screened = self._screen(baseline, proposal)
+        if screened is not None:
+            return screened
         executors = self._executors()
         evaluation = self._evaluate(baseline.kernel, proposal, next(executors))
         for executor in executors:
-            if not isinstance(evaluation.verdict, Accepted | NoGain) or correctness_of(evaluation.verdict).validated:
+            if not isinstance(evaluation.verdict, Accepted | NoGain) or evaluation.correctness.validated:
                 break
             self.progress.step(f"judging {proposal.id} again with the {executor}")
             stronger = self._evaluate(baseline.kernel, proposal, executor)
             if stronger.correctness > evaluation.correctness or not isinstance(stronger.verdict, Accepted | NoGain):
                 evaluation = stronger
-        return Judgement(evaluation.verdict, evaluation.statements, _metrics(evaluation))
+        before, after = evaluation.baseline_profiles, evaluation.candidate_profiles
+        return Judgement(evaluation.verdict, evaluation.statements, _changes(before, after))
+
+    def _screen(self, baseline: Measurement, proposal: Proposal) -> Judgement | None:
+        """A verdict that the code objects alone give; None when results have to be looked at."""
+        if not baseline.builds or choose_executor(self.request.options.executor) == "gpu":
+            return None
+        after = self.measure(proposal.kernel)
+        changes = _changes(baseline.profiles, after.profiles)
+        if after.failures:
+            first = after.failures[0]
+            return Judgement(CompileFailed(first.message, first.kernel, line=first.line), (), changes)
+        if proposal.needs_timing or not baseline.profiles or baseline.profiles.keys() != after.profiles.keys():
+            return None
+        reason = _static_obstacle(baseline, after, _expectations(proposal), self.request.target)
+        return Judgement(NoGain(Correctness.COMPILED, reason), (), changes) if reason else None
 
     def _executors(self) -> Iterator[str]:
         yield self.request.options.executor
-        if self.request.options.executor == "auto":
+        if choose_executor(self.request.options.executor) == "interpreter":
             yield "emulator"
 
     def _evaluate(self, baseline: Kernel, proposal: Proposal, executor: str) -> Evaluation:
@@ -59,25 +82,31 @@ class SandboxBench:
         return evaluator.evaluate(proposal.kernel)
 
 
-def _expectations(proposal: Proposal) -> Mapping[str, str]:
+def _expectations(proposal: Proposal) -> dict[str, str]:
     """Metric to direction, without the promise of a repair, which the verdict itself checks."""
     pairs = (e.split(" ", 1) for e in proposal.expects)
     return {name: direction for name, direction in pairs if name != "builds"}
 
 
-def _metrics(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
+def _static_obstacle(before: Measurement, after: Measurement, expects: Mapping[str, str], target: Target) -> str:
+    """Why the code objects show no gain; empty when they show one."""
+    moved = False
+    for kernel, old in before.profiles.items():
+        new = after.profiles[kernel]
+        judged = compare_static(old, new, expects or resource_gains(old, new), target)
+        if judged.worsened:
+            return judged.statement
+        moved = moved or bool(judged.improved)
+    return "" if moved else f"no resource moved the right way ({', '.join(expects) or 'none was named'}); not timed"
+
+
+def _changes(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> dict[str, tuple[float, float]]:
     """Every numeric metric both sides have; named by kernel where there are several."""
-    before, after = evaluation.baseline_profiles, evaluation.candidate_profiles
     several = len(before) > 1
     found: dict[str, tuple[float, float]] = {}
     for kernel in sorted(before.keys() & after.keys()):
-        for name, pair in _pairs(before[kernel], after[kernel]):
-            found[f"{kernel} {name}" if several else name] = pair
+        for metric in before[kernel]:
+            old, new = before[kernel].number(metric.name), after[kernel].number(metric.name)
+            if old is not None and new is not None:
+                found[f"{kernel} {metric.name}" if several else metric.name] = (old, new)
     return found
-
-
-def _pairs(before: Profile, after: Profile) -> Iterator[tuple[str, tuple[float, float]]]:
-    for metric in before:
-        old, new = before.number(metric.name), after.number(metric.name)
-        if old is not None and new is not None:
-            yield metric.name, (old, new)

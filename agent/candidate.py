@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sandbox.kernel import Kernel
+from sandbox.profiler.profile import Profile
 from sandbox.verdict import (
     Accepted,
     CompileFailed,
@@ -46,13 +47,21 @@ class Measurement:
     kernel: Kernel
     facts: Facts
     failures: tuple[Failure, ...] = ()
-    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Jit kernel to metric name to value; units are in the names or in `sandbox.profiler`."""
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    """Static profile of each jit kernel, that of its heaviest launch."""
     bottlenecks: tuple[str, ...] = ()
 
     @property
     def builds(self) -> bool:
         return not self.failures
+
+    @property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """Jit kernel to the numeric metrics of its profile; units are in `sandbox.profiler.static`."""
+        return {
+            kernel: {m.name: float(m.value) for m in profile if isinstance(m.value, int | float)}
+            for kernel, profile in self.profiles.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

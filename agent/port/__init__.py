@@ -1,1 +1,1 @@
-"""CUDA in, HIP out: rewritten, repaired, compiled for every target and, where possible, executed against the original."""
+"""CUDA in, HIP out: rewritten, repaired, compiled for every target, and executed against the original."""

@@ -43,7 +43,7 @@ class ShimPlan:
 def plan_shims(words: frozenset[str], headers: Iterable[str], toolchain: Toolchain, *, own: frozenset[str]) -> ShimPlan:
     """Which entries sources need that use the identifiers `words` and include the CUDA `headers`.
 
-    `own` are names the sources define themselves; those are never shimmed.
+    `own` are names the sources define themselves; those are not renamed. A word `entry:NAME` asks for an entry by name.
     """
     missing = missing_symbols(toolchain)
     wanted: dict[str, set[str]] = {}
@@ -52,9 +52,12 @@ def plan_shims(words: frozenset[str], headers: Iterable[str], toolchain: Toolcha
     for header in headers:
         if entry := entries_by_header().get(header):
             wanted.setdefault(entry.name, set()).add(f"<{header}>")
-    for symbol in sorted((words & entries_by_symbol().keys()) - own):
+    for word in words:
+        if word.startswith("entry:"):
+            wanted.setdefault(word.removeprefix("entry:"), set())
+    for symbol in sorted(words & entries_by_symbol().keys()):
         for entry in entries_by_symbol()[symbol]:
-            if entry.when and not entry.when & words:
+            if (entry.when and not entry.when & words) or (entry.renamed and symbol in own):
                 continue
             if (entry.probes or entry.host_probes) and f"{entry.name}:{symbol}" not in missing:
                 native.append(symbol)

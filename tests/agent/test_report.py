@@ -21,6 +21,7 @@ from agent.search import Found
 from agent.stats import hit_rates, wilson
 from sandbox.errors import InputError
 from sandbox.kernel import Kernel, parse_kernel
+from sandbox.profiler.profile import Metric, Profile
 from sandbox.target import load_target
 from sandbox.tensor_file import TensorFile
 from sandbox.verdict import Accepted, Check, Correctness, Gain, Interval, NoGain, Speed, Verdict
@@ -36,10 +37,14 @@ def make_request() -> JobRequest:
     return JobRequest(parse_kernel(ORIGINAL, "k.py"), TARGET, "src/k.py", ORIGINAL, options=Options(seed=3))
 
 
+def profile(spills: int) -> Profile:
+    return Profile("k", "gfx950", {"vgpr_spill_count": Metric("vgpr_spill_count", spills)})
+
+
 def make_baseline(request: JobRequest, *failures: Failure) -> Baseline:
     harness = HarnessOutcome("main", "passed")
     workload = Workload("k.py", "d", "gfx950", "MI350X", (), (), (), harness, {"triton": "3.6.0"})
-    measured = Measurement(request.kernel, Facts({}), failures, {"k": {"vgpr_spill_count": 37.0}}, ("register spills",))
+    measured = Measurement(request.kernel, Facts({}), failures, {"k": profile(37)}, ("register spills",))
     return Baseline(measured, StoredWorkload(workload, TensorFile({})), "interpreter", versions={"llvm": "22"})
 
 
@@ -56,7 +61,7 @@ def finish(folder: Path, verdict: Verdict, fate: Fate = Fate.KEPT, *failures: Fa
     better = request.kernel.with_source(request.kernel.source.replace("x = 1", "x = 3"))
     tried = attempt(better, request.kernel, verdict, fate)
     best = Candidate(request.kernel).extend(tried) if fate is Fate.KEPT else Candidate(request.kernel)
-    measured = Measurement(best.kernel, Facts({}), metrics={"k": {"vgpr_spill_count": 0.0}})
+    measured = Measurement(best.kernel, Facts({}), profiles={"k": profile(0)})
     final = tried.judgement if fate is Fate.KEPT else None
     refusals = (Refusal("dot_scaled has no counterpart", 4, "Decode one operand", "fp4"),)
     unmatched = (Unmatched("pid-swizzle", "Swizzle", "grid = 1, not > 8"),)

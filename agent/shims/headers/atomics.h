@@ -26,7 +26,7 @@ template <class W, class T, class F> static __device__ __forceinline__ T exchang
 //@ entry: atomic_cas_short
 //@ provides: atomicCAS
 //@ probe: atomicCAS((unsigned short*)0, (unsigned short)1, (unsigned short)2)
-//@ when: unsigned short, uint16_t, __half_as_ushort, __bfloat16_as_ushort, uint16
+//@ when: short, ushort, uint16_t, __half_as_ushort, __bfloat16_as_ushort
 //@ requires: atomic_core
 //@ contract: exact
 //@ native: 7.0

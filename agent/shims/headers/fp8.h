@@ -1,4 +1,5 @@
 //@ entry: fp8_ocp
+//@ header: cuda_fp8.h, cuda_fp8.hpp
 //@ provides: __nv_fp8_e4m3, __nv_fp8_e5m2, __nv_fp8x2_e4m3, __nv_fp8x2_e5m2, __nv_fp8x4_e4m3, __nv_fp8x4_e5m2, __nv_fp8_storage_t, __nv_fp8x2_storage_t, __nv_fp8x4_storage_t, __nv_fp8_interpretation_t, __nv_saturation_t, __NV_E4M3, __NV_E5M2, __NV_SATFINITE, __NV_NOSAT, __nv_cvt_float_to_fp8, __nv_cvt_double_to_fp8, __nv_cvt_float2_to_fp8x2, __nv_cvt_double2_to_fp8x2, __nv_cvt_halfraw_to_fp8, __nv_cvt_halfraw2_to_fp8x2, __nv_cvt_bfloat16raw_to_fp8, __nv_cvt_bfloat16raw2_to_fp8x2, __nv_cvt_fp8_to_halfraw, __nv_cvt_fp8x2_to_halfraw2
 //@ includes: hip/hip_fp16.h, hip/hip_bf16.h
 //@ contract: exact

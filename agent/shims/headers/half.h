@@ -12,8 +12,8 @@ using __nv_half2 = __half2;
 //@ end
 
 //@ entry: bfloat16_pairs
-//@ provides: __float2bfloat162_rn, __floats2bfloat162_rn, __bfloat162bfloat162, make_bfloat162, __halves2bfloat162, __low2bfloat162, __high2bfloat162, __low2bfloat16, __high2bfloat16, __lows2bfloat162, __highs2bfloat162, __lowhigh2highlow, __bfloat1622float2, __low2float, __high2float, __float22bfloat162_rn
-//@ probe: __float2bfloat162_rn(1.f); __floats2bfloat162_rn(1.f, 2.f); __bfloat162bfloat162(__hip_bfloat16()); make_bfloat162(__hip_bfloat16(), __hip_bfloat16()); __halves2bfloat162(__hip_bfloat16(), __hip_bfloat16()); __low2bfloat162(__hip_bfloat162()); __high2bfloat162(__hip_bfloat162()); __low2bfloat16(__hip_bfloat162()); __high2bfloat16(__hip_bfloat162()); __bfloat1622float2(__hip_bfloat162()); __low2float(__hip_bfloat162()); __high2float(__hip_bfloat162()); __float22bfloat162_rn(float2())
+//@ provides: __float2bfloat162_rn, __floats2bfloat162_rn, __bfloat162bfloat162, make_bfloat162, __halves2bfloat162, __low2bfloat162, __high2bfloat162, __low2bfloat16, __high2bfloat16, __lows2bfloat162, __highs2bfloat162, __bfloat1622float2, __float22bfloat162_rn
+//@ probe: __float2bfloat162_rn(1.f); __floats2bfloat162_rn(1.f, 2.f); __bfloat162bfloat162(__hip_bfloat16()); make_bfloat162(__hip_bfloat16(), __hip_bfloat16()); __halves2bfloat162(__hip_bfloat16(), __hip_bfloat16()); __low2bfloat162(__hip_bfloat162()); __high2bfloat162(__hip_bfloat162()); __low2bfloat16(__hip_bfloat162()); __high2bfloat16(__hip_bfloat162()); __bfloat1622float2(__hip_bfloat162()); __float22bfloat162_rn(float2())
 //@ probing: each
 //@ includes: hip/hip_bf16.h
 //@ contract: exact
@@ -37,7 +37,7 @@ static __host__ __device__ __forceinline__ float2 __bfloat1622float2(__hip_bfloa
 //@ end
 
 //@ entry: bfloat16_conversions
-//@ provides: __float2bfloat16_rz, __float2bfloat16_rd, __float2bfloat16_ru, __float2bfloat16_rn, __bfloat16_as_ushort, __ushort_as_bfloat16, __bfloat16_as_short, __short_as_bfloat16, __int2bfloat16_rn, __uint2bfloat16_rn, __bfloat162int_rn, __bfloat162int_rz, __bfloat162uint_rz, __double2bfloat16, __half2bfloat16
+//@ provides: __float2bfloat16_rz, __float2bfloat16_rd, __float2bfloat16_ru, __float2bfloat16_rn, __bfloat16_as_ushort, __ushort_as_bfloat16, __bfloat16_as_short, __short_as_bfloat16, __int2bfloat16_rn, __uint2bfloat16_rn, __bfloat162int_rn, __bfloat162int_rz, __bfloat162uint_rz, __double2bfloat16
 //@ probe: __float2bfloat16_rz(1.f); __float2bfloat16_rd(1.f); __float2bfloat16_ru(1.f); __float2bfloat16_rn(1.f); __bfloat16_as_ushort(__hip_bfloat16()); __ushort_as_bfloat16((unsigned short)1); __bfloat16_as_short(__hip_bfloat16()); __short_as_bfloat16((short)1); __int2bfloat16_rn(1); __uint2bfloat16_rn(1u); __bfloat162int_rn(__hip_bfloat16()); __bfloat162int_rz(__hip_bfloat16()); __bfloat162uint_rz(__hip_bfloat16()); __double2bfloat16(1.)
 //@ probing: each
 //@ includes: hip/hip_bf16.h

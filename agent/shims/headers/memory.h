@@ -184,6 +184,16 @@ static __device__ __forceinline__ void __brkpt() { __builtin_trap(); }
 }  // namespace wavesmith
 //@ end
 
+//@ entry: trap
+//@ provides: __trap
+//@ probe: __trap()
+//@ contract: exact
+//@ rename: wavesmith
+namespace wavesmith {
+static __device__ __forceinline__ void __trap() { __builtin_trap(); }
+}  // namespace wavesmith
+//@ end
+
 //@ entry: profiler_trigger
 //@ provides: __prof_trigger
 //@ contract: no-op
