@@ -3,7 +3,7 @@
     python benchmarks/tritonbench.py DIR [--targets gfx942,gfx950] [--results FILE] [--only REGEX] [--limit N]
 
 Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. One JSON line per file is
-appended to the results file as soon as it is known; a second run leaves out what is there. Nothing a file does stops it.
+appended to the results file once it is known; a second run leaves out what is there. Nothing a file does stops it.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from sandbox.isolation import Confinement, Ended, Limits, run_isolated
 from sandbox.kernel import Kernel, Language
 from sandbox.target import Target
 from sandbox.workload import EntryCall, HarnessOutcome, Launch, StoredWorkload, Workload
+from sandbox.workload_file import load_workload_file
 
 _BOOT = "import sys; sys.path.append({root!r}); from sandbox.harness import main; main()"
 
@@ -72,6 +73,7 @@ def capture(
     target: Target,
     *,
     harness: Kernel | None = None,
+    workload: Path | None = None,
     executor: str = "auto",
     limits: Limits | None = None,
     variant: Variant | None = None,
@@ -80,6 +82,7 @@ def capture(
 ) -> Capture:
     """Run the file's harness (or `harness`, which imports it) and record it for `target`.
 
+    `workload` is a `workload.yaml` that describes the calls instead (`sandbox.workload_file`).
     `also` are further targets to compile for. Raises `InputError` for a file that is no Triton file, `SandboxError`
     when the child could not run at all; everything the user's code does wrong is in the result.
     """
@@ -96,12 +99,13 @@ def capture(
         "seed": variant.seed,
         "distribution": variant.distribution,
         "compile": compile,
+        "options": {"calls": _calls(workload)} if workload is not None else None,
     }
     assembly, ended, failure = run_child(job, kernel, harness, limits)
     launches, entries, numbers = assembly.finish()
     outcome = assembly.harness_outcome(numbers, failure)
     source = kernel.source if harness is None else ""
-    workload = Workload(
+    recorded = Workload(
         filename=kernel.filename,
         kernel_digest=kernel.digest,
         target=target.arch,
@@ -119,8 +123,12 @@ def capture(
         notes=tuple(dict.fromkeys(assembly.notes)),
     )
     suggestion = assembly.extra.get("static", {}).get("harness")
-    stored = StoredWorkload(workload, assembly.tensors(), assembly.blobs)
-    return Capture(stored, ended, workload.notes, str(suggestion) if suggestion else None)
+    stored = StoredWorkload(recorded, assembly.tensors(), assembly.blobs)
+    return Capture(stored, ended, recorded.notes, str(suggestion) if suggestion else None)
+
+
+def _calls(path: Path) -> list[dict[str, Any]]:
+    return [call.model_dump(mode="json") for call in load_workload_file(path).calls]
 
 
 def choose_executor(name: str) -> str:

@@ -94,7 +94,13 @@ class Session:
         """Run the harness and report how it ended."""
         harness = self.job.folder / self.job.harness if self.job.harness else None
         self.tracker.start()
-        outcome = child_forms.run_harness(self.kernel_path, harness, lambda: self.recorder.count)
+        calls = (self.job.options or {}).get("calls")
+        if calls:
+            from sandbox.child_calls import run_calls
+
+            outcome = run_calls(self.kernel_path, calls)
+        else:
+            outcome = child_forms.run_harness(self.kernel_path, harness, lambda: self.recorder.count)
         with self.tracker.paused():
             ending = child_forms.describe(outcome.error, self.all_files(), self.tracker.tainted)
             if self.recorder.count:
