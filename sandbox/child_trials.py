@@ -151,7 +151,8 @@ class TrialRun:
         tree = ast.parse(source, str(path))
         skipped = set(self.stored.workload.skip_statements)
         tree.body = [s for s in tree.body if statement_digest(s) not in skipped]
-        self.channel.send("trial-source", {"sha256": hashlib.sha256(source).hexdigest()})
+        digest = hashlib.sha256(source).hexdigest()
+        self.channel.send("trial-source", {"sha256": digest, **(_device() if self.gpu else {})})
         module = types.ModuleType(path.stem)
         module.__file__ = str(path)
         sys.modules[path.stem] = module
@@ -257,6 +258,14 @@ class TrialRun:
 
     def _send(self, number: int, report: Mapping[str, Any], blob: bytes = b"") -> None:
         self.channel.send("trial", {"step": number, "report": dict(report)}, blob)
+
+
+def _device() -> dict[str, str]:
+    """Name and architecture of the GPU, as the runtime reports them."""
+    properties = torch.cuda.get_device_properties(0)
+    major, minor = torch.cuda.get_device_capability(0)
+    arch = str(getattr(properties, "gcnArchName", "")).split(":")[0] or f"sm_{major}{minor}"
+    return {"device": torch.cuda.get_device_name(0), "arch": arch}
 
 
 def _callable_of(entry: EntryCall, module: types.ModuleType, receiver: Any, stored: StoredWorkload) -> Any:

@@ -141,6 +141,9 @@ class Trial:
     changed_later: frozenset[int]
     """Indices of requests whose results a later call overwrote."""
     source_sha256: str | None
+    device: str | None
+    """Name of the GPU that executed, None where none did."""
+    device_arch: str | None
     import_error: ProgramError | None
     failure: str | None
     """Why the child did not come to its end."""
@@ -240,7 +243,7 @@ def _trial(assembly: Assembly, ended: Ended, failure: str | None, requests: Sequ
     calls: list[Call] = []
     launches: dict[int, Mapping[str, Any]] = {}
     changed: set[int] = set()
-    source: str | None = None
+    source: Mapping[str, Any] = {}
     import_error: ProgramError | None = None
     for kind, data, blob in assembly.trial:
         if kind == "trial":
@@ -252,7 +255,7 @@ def _trial(assembly: Assembly, ended: Ended, failure: str | None, requests: Sequ
         elif kind == "trial-changed":
             changed.add(int(data["step"]))
         elif kind == "trial-source":
-            source = str(data["sha256"])
+            source = data
         elif kind == "trial-import":
             import_error = _error(data["error"])
     compiled = tuple(
@@ -260,7 +263,10 @@ def _trial(assembly: Assembly, ended: Ended, failure: str | None, requests: Sequ
         for index, d in launches.items()
         for record in assembly.compiles.get(index, ())
     )
-    return Trial(executor, tuple(calls), compiled, frozenset(changed), source, import_error, failure, ended)
+    sha256, device, arch = (str(source[k]) if source.get(k) else None for k in ("sha256", "device", "arch"))
+    return Trial(
+        executor, tuple(calls), compiled, frozenset(changed), sha256, device, arch, import_error, failure, ended
+    )
 
 
 def _unpacked(assembly: Assembly, record: CompileRecord) -> Compiled | CompileError | None:

@@ -1,0 +1,280 @@
+"""The main path of verification: is a candidate right, and is it better? It assumes that the candidate cheats.
+
+Static scan; calls of baseline and candidate in confined processes of their own, on recorded and secret inputs; named
+checks; resources of the code objects; times where there is a GPU. What comes out says no more than what was run.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sandbox.capture import choose_executor
+from sandbox.cheats import BlindEdits, Finding, Severity, find_blind_edits, scan
+from sandbox.correctness import informative
+from sandbox.errors import InputError
+from sandbox.gain import build_failure, builds, improvement, profiles_of
+from sandbox.gate import Gate
+from sandbox.isolation import Limits
+from sandbox.judging import errors_of, judge_calls
+from sandbox.kernel import Kernel, Language
+from sandbox.oracle import Reference, references
+from sandbox.profiler.profile import Profile
+from sandbox.statements import correctness_statement
+from sandbox.target import Target
+from sandbox.trials import Request, Trial, run_trial, source_digest
+from sandbox.variants import Step, plan_steps
+from sandbox.verdict import (
+    Accepted,
+    Check,
+    Correctness,
+    Crashed,
+    Inconclusive,
+    NoGain,
+    Speed,
+    TimedOut,
+    Verdict,
+)
+from sandbox.workload import StoredWorkload
+
+_LIMITS = Limits(wall_s=300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateOptions:
+    """How to evaluate. `expects` names metrics that must move (`down`, `up`, `zero`), as a skill's `expects` does.
+
+    `seed` None draws a secret one. `allow_approx` permits fewer bits in `tl.dot`. `disabled_checks` is for tests alone.
+    """
+
+    executor: str = "auto"
+    limits: Limits = _LIMITS
+    expects: Mapping[str, str] = field(default_factory=dict)
+    allow_approx: bool = False
+    seed: int | None = None
+    budget_s: float = 60.0
+    disabled_checks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A verdict and what it rests on. `statements` are sentences that may be shown as they are."""
+
+    verdict: Verdict
+    correctness: Correctness
+    checks: tuple[Check, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    baseline_profiles: Mapping[str, Profile] = field(default_factory=dict)
+    candidate_profiles: Mapping[str, Profile] = field(default_factory=dict)
+    statements: tuple[str, ...] = ()
+
+
+def evaluate(
+    baseline: Kernel,
+    candidate: Kernel,
+    workload: StoredWorkload,
+    target: Target,
+    *,
+    options: EvaluateOptions | None = None,
+) -> Evaluation:
+    """Judge one candidate. For several candidates of one baseline keep an `Evaluator`: the baseline then runs once."""
+    return Evaluator(baseline, workload, target, options).evaluate(candidate)
+
+
+class Evaluator:
+    """One baseline, its workload and target; evaluates candidates against it.
+
+    Raises `InputError` for languages other than Triton and for a workload of another file, `SandboxError` when no child
+    process can run.
+    """
+
+    def __init__(
+        self, baseline: Kernel, workload: StoredWorkload, target: Target, options: EvaluateOptions | None = None
+    ) -> None:
+        if baseline.language is not Language.TRITON:
+            raise InputError("only Triton files are evaluated here.", file=baseline.filename)
+        self.baseline = baseline
+        self.workload = workload
+        self.target = target
+        self.options = options or EvaluateOptions()
+        self.executor = choose_executor(self.options.executor)
+        seed = self.options.seed if self.options.seed is not None else secrets.randbits(62)
+        self._rng = np.random.default_rng(seed)
+        self.steps: list[Step] = plan_steps(workload.workload, self._rng, budget_s=self.options.budget_s)
+        self._baseline_trial: Trial | None = None
+        self._trials: dict[str, Trial] = {}
+
+    # --- the main path ----------------------------------------------------------------------------------------------
+
+    def evaluate(self, candidate: Kernel, *, disabled_checks: frozenset[str] | None = None) -> Evaluation:
+        """The verdict on one candidate."""
+        gate = Gate(self.options.disabled_checks if disabled_checks is None else disabled_checks)
+        if candidate.digest == self.baseline.digest:
+            reason = "the candidate is the baseline, byte for byte"
+            return Evaluation(NoGain(Correctness.NONE, reason), Correctness.NONE)
+        findings = self._scan(gate, candidate)
+        if (rejected := gate.first()) is not None:
+            return Evaluation(rejected, Correctness.NONE, gate.checks(), findings)
+        expected = references(self.workload, self.steps, self.baseline_trial)
+        trial = self._candidate_trial(candidate, expected)
+        base = {"findings": findings, "baseline_profiles": profiles_of(self.baseline_trial, self.target)}
+        failure = self._outright_failure(gate, trial, candidate, expected)
+        if failure is not None:
+            return Evaluation(failure, Correctness.NONE, gate.checks(), **base)  # type: ignore[arg-type]
+        judge_calls(gate, expected, trial, self.baseline_trial)
+        base["candidate_profiles"] = profiles_of(trial, self.target)
+        if (rejected := gate.first()) is not None:
+            return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
+        blind = find_blind_edits(self.baseline, candidate)
+        level, doubt = self._correctness(trial, expected, blind)
+        verdict, statements = self._verdict(trial, level, doubt, gate, len(expected))
+        return Evaluation(verdict, level, gate.checks(), statements=statements, **base)  # type: ignore[arg-type]
+
+    def _verdict(
+        self, trial: Trial, level: Correctness, doubt: str | None, gate: Gate, calls: int
+    ) -> tuple[Verdict, tuple[str, ...]]:
+        gain = improvement(self.baseline_trial, trial, self.options.expects, self.target)
+        built_now = not builds(self.baseline_trial) and builds(trial)
+        said = correctness_statement(level, self.target, calls=calls, device=trial.device)
+        statements = (said, *((doubt,) if doubt else ()), *((gain.gain.statement,) if gain.gain else (gain.reason,)))
+        checks = gate.checks()
+        if level < Correctness.COMPILED or (doubt is not None and level <= Correctness.COMPILED and not calls):
+            return Inconclusive(doubt or "nothing was shown", checks), statements
+        if gain.gain is not None or built_now:
+            speed = gain.gain.level if gain.gain is not None else Speed.NONE
+            return Accepted(level, speed, gain.gain, built_now, checks), statements
+        return NoGain(level, gain.reason, checks), statements
+
+    # --- steps ------------------------------------------------------------------------------------------------------
+
+    def _scan(self, gate: Gate, candidate: Kernel) -> tuple[Finding, ...]:
+        findings = tuple(scan(self.baseline, candidate))
+        for finding in findings:
+            allowed = finding.check == "lower-precision" and self.options.allow_approx
+            if finding.severity is Severity.REJECT and not allowed:
+                place = f"{finding.filename} line {finding.line}"
+                gate.fail(finding.check, f"{place}: {finding.message}", {"line": finding.line})
+        gate.ran(("harness-edit", "monkeypatch", "introspection", "system-access", "dynamic-code", "hidden-state"))
+        return findings
+
+    @property
+    def baseline_trial(self) -> Trial:
+        """The baseline's calls: plain, in float64 throughout, and with programs in another order."""
+        if self._baseline_trial is None:
+            requests: list[Request] = []
+            for number, step in enumerate(self.steps):
+                recorded = step.variant.kind == "recorded"
+                requests.append(Request(step, number, compile=recorded))
+                if self.executor != "gpu":
+                    requests.append(Request(step, number, wide=True))
+                    if recorded:
+                        requests.append(Request(step, number, order="reversed"))
+            self._baseline_trial = self._run(self.baseline, requests)
+        return self._baseline_trial
+
+    def _candidate_trial(self, candidate: Kernel, expected: list[Reference]) -> Trial:
+        """The candidate's calls: every step the baseline answers, in an order of their own, some of them twice."""
+        known = self._trials.get(candidate.digest)
+        if known is None:
+            known = self._trials[candidate.digest] = self._run(candidate, self._requests(expected))
+        return known
+
+    def _requests(self, expected: list[Reference]) -> list[Request]:
+        requests: list[Request] = []
+        for reference in expected:
+            recorded = reference.step.variant.kind == "recorded"
+            watch = reference.call.changed
+            reuse = bool(self._rng.random() < 0.5)
+            plain = Request(
+                reference.step, reference.number, compile=recorded, reuse=reuse, all_configs=recorded, watch=watch
+            )
+            requests.append(plain)
+            if recorded and self.executor == "interpreter":
+                requests.append(Request(reference.step, reference.number, order="reversed", watch=watch))
+        if not requests:  # the baseline answers nothing: the candidate's build is still worth knowing
+            recorded_steps = [(i, s) for i, s in enumerate(self.steps) if s.variant.kind == "recorded"]
+            return [Request(s, i, compile=True) for i, s in recorded_steps]
+        order = self._rng.permutation(len(requests))
+        shuffled = [requests[i] for i in order]
+        again = [r for r in shuffled if r.order == "lockstep"][:3]
+        repeats = [Request(r.step, r.number, reuse=not r.reuse, again=True, watch=r.watch) for r in again]
+        return shuffled + repeats
+
+    def _run(self, kernel: Kernel, requests: list[Request]) -> Trial:
+        seed = int(self._rng.integers(1, 2**31))
+        limits = self.options.limits
+        return run_trial(kernel, self.workload, self.target, requests, executor=self.executor, limits=limits, seed=seed)
+
+    def _outright_failure(
+        self, gate: Gate, trial: Trial, candidate: Kernel, expected: list[Reference]
+    ) -> Verdict | None:
+        """What ends an evaluation before any result is compared."""
+        if trial.failure is not None and "channel was misused" in trial.failure:
+            gate.fail("result-channel", trial.failure)
+        if trial.source_sha256 is not None and trial.source_sha256 != source_digest(candidate):
+            gate.fail("source-identity", "the child loaded another source than the candidate's")
+        gate.ran(("result-channel", "source-identity"))
+        if (rejected := gate.first()) is not None:
+            return rejected
+        if trial.import_error is not None:
+            return Crashed(f"importing the candidate raised {trial.import_error}", line=trial.import_error.line)
+        if (unbuilt := build_failure(trial)) is not None:
+            return unbuilt
+        if trial.ended.ending == "timeout":
+            return TimedOut(self.options.limits.wall_s)
+        if trial.failure is not None:
+            return Crashed(trial.failure, signal=trial.ended.signal)
+        return self._first_error(gate, trial, expected)
+
+    def _first_error(self, gate: Gate, trial: Trial, expected: list[Reference]) -> Verdict | None:
+        errors = errors_of(expected, trial)
+        for call in sorted(errors.values(), key=lambda c: c.request.number):
+            assert call.error is not None
+            variant = call.request.step.variant
+            if variant.kind == "recorded":
+                return Crashed(f"on {variant.name} it raised {call.error}", line=call.error.line)
+            check = {"sizes": "held-out-shapes", "scalars": "held-out-arguments"}.get(variant.kind, "tolerance")
+            gate.fail(check, f"on {variant.name} it raised {call.error}, the baseline does not")
+        return gate.first()
+
+    def _correctness(
+        self, trial: Trial, expected: list[Reference], blind: BlindEdits
+    ) -> tuple[Correctness, str | None]:
+        """The level that the executed calls reach, and what is missing to a higher one."""
+        if not expected:
+            reason = _unanswered(self.baseline_trial)
+            return (Correctness.COMPILED if builds(trial) else Correctness.NONE), reason
+        ran = [c for c in trial.calls if c.skipped is None and c.error is None]
+        unexecuted = [launch.reason for c in ran for launch in c.launches if not launch.executed]
+        if unexecuted:
+            return Correctness.COMPILED, f"not every launch of the candidate could be executed: {unexecuted[0]}"
+        if not any(informative(r.results) for r in expected):
+            return Correctness.COMPILED, "the results are constant or not finite on every input: agreement says nothing"
+        if self.executor == "interpreter":
+            if blind.only:
+                return Correctness.COMPILED, f"the interpreter cannot see what changed: {', '.join(blind.options[:4])}"
+            if blind.semantic:
+                return Correctness.COMPILED, f"the interpreter cannot check {', '.join(blind.semantic[:3])}"
+            return Correctness.INTERPRETED, None
+        if self.executor == "emulator":
+            return Correctness.EMULATED, None
+        if self.executor == "gpu":
+            here = trial.device_arch == self.target.arch
+            return (Correctness.EXECUTED if here else Correctness.EXECUTED_ELSEWHERE), None
+        return Correctness.COMPILED, "nothing was executed"
+
+
+def _unanswered(baseline: Trial) -> str:
+    """Why the baseline gives nothing to compare with."""
+    for call in baseline.calls:
+        if call.error is not None:
+            return f"the baseline itself raises {call.error}"
+        for launch in call.launches:
+            if not launch.executed:
+                return f"the baseline's results are unknown: {launch.reason}"
+        if call.skipped is not None:
+            return f"the recorded inputs cannot be made again: {call.skipped}"
+    return baseline.failure or "the workload has no call to repeat"

@@ -1,0 +1,84 @@
+"""Whether a candidate is better: from its code objects, from counts of an emulated run, from times on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sandbox.compiling import Compiled
+from sandbox.profiler.profile import Profile
+from sandbox.profiler.static import compare_static, resource_gains, static_profile
+from sandbox.statements import static_statement
+from sandbox.target import Target
+from sandbox.trials import Trial
+from sandbox.verdict import CompileFailed, Gain, Speed
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """A gain, or the reason why there is none to claim."""
+
+    gain: Gain | None
+    reason: str = ""
+
+
+def builds(trial: Trial) -> bool:
+    """Whether every launch of the recorded calls builds for the target and keeps to its launch limits."""
+    return bool(trial.compiled) and all(c.record.launches for c in trial.compiled) and trial.import_error is None
+
+
+def build_failure(trial: Trial) -> CompileFailed | None:
+    """The first launch that does not build, or that the runtime would refuse."""
+    for launch in trial.compiled:
+        record = launch.record
+        if not record.ok:
+            return CompileFailed(record.message or "it does not compile", launch.kernel, record.file, record.line)
+        if record.limit is not None:
+            return CompileFailed(record.limit, launch.kernel)
+    return None
+
+
+def profiles_of(trial: Trial, target: Target) -> dict[str, Profile]:
+    """Static profile of each kernel, the heaviest launch of each name: most registers, then most LDS."""
+    found: dict[str, Profile] = {}
+    for launch in trial.compiled:
+        if isinstance(launch.result, Compiled):
+            profile = static_profile(launch.result, target)
+            known = found.get(launch.kernel)
+            if known is None or _weight(profile) > _weight(known):
+                found[launch.kernel] = profile
+    return found
+
+
+def _weight(profile: Profile) -> tuple[float, float]:
+    return profile.number("vgpr_count") or 0.0, profile.number("lds_bytes") or 0.0
+
+
+def improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str], target: Target) -> Improvement:
+    """What got better in the code objects while nothing got worse.
+
+    Kernels are compared by name; kernels that only one side has are compared with the other side's only other one, and
+    make a static comparison impossible where there are more.
+    """
+    before, after = profiles_of(baseline, target), profiles_of(candidate, target)
+    pairs = _pairs(before, after)
+    if not pairs:
+        return Improvement(None, "the kernels of baseline and candidate cannot be compared one by one")
+    moved: dict[str, tuple[float, float]] = {}
+    for name, (old, new) in pairs.items():
+        judged = compare_static(old, new, expects or resource_gains(old, new), target)
+        if judged.worsened:
+            return Improvement(None, f"{name}: {static_statement(judged.worsened)} is worse")
+        for metric, values in judged.improved.items():
+            moved[metric if len(pairs) == 1 else f"{name}: {metric}"] = values
+    if not moved:
+        return Improvement(None, "no resource of the code object moved the right way; not timed")
+    return Improvement(Gain(Speed.STATIC, static_statement(moved), metrics=moved))
+
+
+def _pairs(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> dict[str, tuple[Profile, Profile]]:
+    common = {n: (before[n], after[n]) for n in before if n in after}
+    old, new = [n for n in before if n not in after], [n for n in after if n not in before]
+    if len(old) == len(new) == 1:
+        return {**common, new[0]: (before[old[0]], after[new[0]])}
+    return common if not old and not new else {}

@@ -1,0 +1,101 @@
+"""Where the right answer comes from: independent of the candidate, and of higher precision where that can be had.
+
+In this order: the baseline's own definition computed in float64 throughout; what the harness's reference expected, when
+that is float32 or better; the baseline's results themselves. The first two also say how far off the baseline is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sandbox.correctness import Results, TensorValue, typical_scales
+from sandbox.trials import POISON_BYTE, Call, Trial
+from sandbox.variants import Step
+from sandbox.workload import StoredWorkload, TensorRecord
+
+_PRECISE = ("float32", "float64")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a step should give. `results` are the baseline's; `oracle` None where nothing better exists."""
+
+    step: Step
+    number: int
+    call: Call
+    oracle: Results | None
+    kind: str
+    """`float64`, `harness` or `baseline`."""
+    scales: Mapping[str, float]
+
+    @property
+    def results(self) -> Results:
+        return self.call.results
+
+
+def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -> list[Reference]:
+    """References of the steps the baseline can answer; the others are left out.
+
+    A step counts when the baseline raised nothing, every launch was executed, and on inputs of other sizes, where
+    nobody vouches for it, it also stayed inside its tensors.
+    """
+    usable = [(i, s, c) for i, s in enumerate(steps) if (c := baseline.of(i)) is not None and _usable(s, c)]
+    found = []
+    for number, step, call in usable:
+        wide = baseline.of(number, wide=True)
+        oracle: Results | None = None
+        kind = "baseline"
+        if wide is not None and wide.error is None and wide.executed and list(wide.results) == list(call.results):
+            oracle, kind = wide.results, "float64"
+        elif step.variant.kind == "recorded":
+            expected = _expected_by_harness(stored, step.entry)
+            oracle, kind = (expected, "harness") if expected else (None, "baseline")
+        alike = [c.results for _, s, c in usable if s.entry == step.entry and s.variant.kind in ("recorded", "seed")]
+        found.append(Reference(step, number, call, oracle, kind, typical_scales(alike)))
+    return found
+
+
+def _usable(step: Step, call: Call) -> bool:
+    if call.skipped is not None or call.error is not None or not call.executed or not call.launches:
+        return False
+    return step.variant.kind not in ("sizes", "scalars") or not call.findings
+
+
+def _expected_by_harness(stored: StoredWorkload, entry: int) -> dict[str, TensorValue]:
+    """What the harness compared this entry's outputs with, by place; only results that bear being an oracle."""
+    workload = stored.workload
+    outputs = workload.entries[entry].outputs
+    single = outputs is not None and outputs.kind == "tensor"
+    found: dict[str, TensorValue] = {}
+    for check in workload.outcome.checks:
+        known = check.entry == entry and check.known and check.passed and check.output is not None
+        if known and check.expected is not None and check.expected.dtype in _PRECISE:
+            value = read_tensor(stored, check.expected)
+            if value is not None:
+                found["output" if single else f"output[{check.output}]"] = value
+    return found
+
+
+def read_tensor(stored: StoredWorkload, record: TensorRecord) -> TensorValue | None:
+    """A recorded tensor's values; None when they were not kept whole."""
+    storage = stored.workload.storages[record.storage]
+    if storage.key is None or storage.page_key is not None:
+        return None
+    dtype = np.dtype(record.dtype)
+    flat = np.frombuffer(stored.tensors[storage.key], dtype=np.uint8)
+    flat = flat[: flat.size // dtype.itemsize * dtype.itemsize].view(dtype)[record.offset :]
+    steps = tuple(s * dtype.itemsize for s in record.stride)
+    values = np.lib.stride_tricks.as_strided(flat, record.shape, steps, writeable=False)
+    return TensorValue(record.dtype, record.shape, record.stride, values)
+
+
+def unwritten(value: TensorValue) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which elements still hold the pattern that memory without a value was filled with."""
+    raw = np.ascontiguousarray(value.data)
+    if raw.size == 0 or raw.dtype == np.bool_:
+        return np.zeros(raw.shape, np.bool_)
+    parts = raw.reshape(-1).view(np.uint8).reshape(-1, raw.dtype.itemsize)
+    return np.asarray((parts == POISON_BYTE).all(axis=1).reshape(raw.shape))
