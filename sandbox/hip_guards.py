@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sandbox.hip_source import Directive, HipSource, Span
 
@@ -92,8 +93,18 @@ def chosen_arm(conditional: Conditional, known: Mapping[str, int | str]) -> Arm 
     return None
 
 
-def dead_spans(source: HipSource, known: Mapping[str, int | str]) -> list[Span]:
-    """Text that is certainly not compiled: arms whose condition is known false or that follow one known true."""
+def dead_spans(source: HipSource, known: Mapping[str, int | str] = KNOWN_ON_AMD) -> list[Span]:
+    """Text that is certainly compiled neither for the device nor for the host."""
+    device = _dead_in_pass(source, {**known, "__HIP_DEVICE_COMPILE__": 1})
+    host = _dead_in_pass(source, {**known, "__HIP_DEVICE_COMPILE__": UNDEFINED})
+    edges = sorted({e for span in (*device, *host) for e in (span.start, span.end)})
+    return [
+        Span(start, end) for start, end in pairwise(edges) if _inside(start, end, device) and _inside(start, end, host)
+    ]
+
+
+def _dead_in_pass(source: HipSource, known: Mapping[str, int | str]) -> list[Span]:
+    """Arms whose condition is known false, or that follow one known true."""
     spans: list[Span] = []
     for conditional in conditionals(source):
         taken = False
@@ -103,6 +114,10 @@ def dead_spans(source: HipSource, known: Mapping[str, int | str]) -> list[Span]:
                 spans.append(arm.body)
             taken = taken or bool(value)
     return spans
+
+
+def _inside(start: int, end: int, spans: Sequence[Span]) -> bool:
+    return any(s.start <= start and end <= s.end for s in spans)
 
 
 def live_text(source: HipSource, known: Mapping[str, int | str] = KNOWN_ON_AMD) -> str:

@@ -51,8 +51,11 @@ def plain_uses(source: HipSource, names: frozenset[str]) -> Iterator[tuple[int, 
     A name the source itself defines as a macro or a function is the user's: it has no uses here.
     """
     own = defined_names(source) & names
+    includes = [(d.start, d.end) for d in source.directives if d.name == "include"]
     for i, token in enumerate(source.code):
         if token.kind != "word" or token.text not in names or token.text in own:
+            continue
+        if any(start <= token.start < end for start, end in includes):
             continue
         before = source.code[i - 1].text if i else ""
         two = source.code[i - 2].text if i > 1 else ""

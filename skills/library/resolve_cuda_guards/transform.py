@@ -56,18 +56,25 @@ def _edits(source: HipSource) -> list[Edit]:
 
 
 def _capability(source: HipSource, conditional: Conditional) -> int:
-    """The first capability whose arm holds code, and nothing hopeless; else the first whose arm holds code."""
-    usable: list[int] = []
+    """Ampere, unless its arm cannot be ported and another's can, or it would leave a kernel without a body."""
+    first = CAPABILITIES[0]
+    only_code = _is_whole_body(source, conditional)
     for value in CAPABILITIES:
-        known = {**KNOWN_ON_AMD, **VERSIONS, ARCH_MACRO: value}
-        arm = chosen_arm(conditional, known)
+        arm = chosen_arm(conditional, {**KNOWN_ON_AMD, **VERSIONS, ARCH_MACRO: value})
         body = source.uncommented[arm.body.start : arm.body.end] if arm is not None else ""
-        if not body.strip() or re.match(r"\s*#\s*error", body):
+        if HOPELESS.search(body) or re.match(r"\s*#\s*error", body) or (only_code and not body.strip()):
             continue
-        usable.append(value)
-        if not HOPELESS.search(body):
-            return value
-    return usable[0] if usable else CAPABILITIES[0]
+        return value
+    return first
+
+
+def _is_whole_body(source: HipSource, conditional: Conditional) -> bool:
+    """The conditional is all the code of a kernel, so an arm without code makes the kernel do nothing."""
+    kernel = source.enclosing_kernel(conditional.start)
+    if kernel is None:
+        return False
+    inside = (t for t in source.code if kernel.body.start < t.start < kernel.body.end - 1)
+    return all(conditional.start <= t.start < conditional.end for t in inside)
 
 
 def _rewritten(directive: str, capability: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from sandbox.hip_asm import AsmError, AsmStatement, asm_statements
@@ -14,6 +15,10 @@ from skills.cuda_edit import rewritten, sites
 from skills.facts import Facts
 from skills.skill import Refusal, Site
 
+ELSEWHERE = re.compile(
+    r"\bw?mma|wgmma|ldmatrix|stmatrix|movmatrix|mbarrier|tcgen05|cp\.(reduce\.)?async\.bulk|cluster|setmaxnreg|bar(rier)?\.(cta\.)?(sync|arrive)"
+)
+"""Instructions that a rule of their own refuses."""
 ROUTE = "Write the statement in C++, or ask for the instruction to be added to the PTX table."
 
 
@@ -44,6 +49,8 @@ def _edits(source: HipSource) -> tuple[list[Edit], list[Refusal]]:
             try:
                 edits.append(Edit(found.start, found.end, translate_asm(found)))
             except AsmError as e:
+                if ELSEWHERE.search(found.template):
+                    continue
                 refused.append(Refusal(f"inline PTX: {e}", found.line, ROUTE))
     return edits, refused
 

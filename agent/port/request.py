@@ -1,0 +1,74 @@
+"""What is asked of a port, and the project it works on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+Style = Literal["hip", "inplace"]
+
+
+class Proposer(Protocol):
+    """A model that may rewrite a file whose diagnostics no rule knows. Its answer is checked, compiled and recorded."""
+
+    def propose(self, path: str, text: str, diagnostics: tuple[str, ...]) -> str | None:
+        """The whole new text of the file, or None."""
+
+
+@dataclass(frozen=True)
+class PortRequest:
+    """`path` is a .cu/.cuh file, a folder, a .zip/.tar.gz, a Python file with `load_inline`, or a git repository's URL."""
+
+    path: str | Path
+    targets: tuple[str, ...] = ("gfx942", "gfx950")
+    style: Style = "hip"
+    out: Path | None = None
+    """Folder to write to; nothing is written when None."""
+    log: str | None = None
+    """Text of a failed build the user already has."""
+    include: tuple[str, ...] = ()
+    """Globs of the files to port; all CUDA files when empty."""
+    exclude: tuple[str, ...] = ()
+    include_folders: tuple[Path, ...] = ()
+    """The build's `-I` folders."""
+    defines: tuple[str, ...] = ()
+    """The build's `-D` definitions, without the `-D`."""
+    execute: bool = True
+    """Run the port against the original in emulation where a driver can be generated."""
+    max_rounds: int = 8
+    seed: int = 0
+    proposer: Proposer | None = None
+
+
+@dataclass(frozen=True)
+class ProjectFile:
+    """One text file of the project. `embedded` names the Python variable its text was taken from."""
+
+    path: str
+    text: str
+    data: bytes
+    embedded: str = ""
+
+
+@dataclass(frozen=True)
+class Project:
+    """The files that are ported (`sources`) and those they may include (`others`), by relative POSIX path."""
+
+    name: str
+    sources: Mapping[str, ProjectFile]
+    others: Mapping[str, str]
+    skipped: tuple[str, ...] = ()
+    """Files left out, each with its reason."""
+    commit: str | None = None
+
+    @property
+    def units(self) -> list[str]:
+        """What is compiled on its own: every .cu and embedded text; the headers when there is nothing else."""
+        main = [p for p in self.sources if p.endswith((".cu", ".cpp", ".cc", ".cxx", ".hip"))]
+        return main or list(self.sources)
+
+    @property
+    def uses_torch(self) -> bool:
+        return any("torch/" in f.text or "ATen/" in f.text or "c10/" in f.text for f in self.sources.values())
