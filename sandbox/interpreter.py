@@ -203,25 +203,26 @@ def _batch(module: Module) -> int:
 def _arguments(module: Module, special: Specialization, memory: Memory) -> list[Array]:
     """The entry function's arguments: pointers to registered storages, scalars as arrays of one program."""
     entry = module.functions[module.entry]
-    values: list[Any] = []
-    for name, kind in special.signature.items():
-        values.extend(_flat(kind, special.arguments[name], name))
-    if len(values) != len(entry.parameters):
-        raise IrError(f"the kernel takes {len(entry.parameters)} arguments, the launch has {len(values)}")
-    return [_argument(v, t, memory) for v, t in zip(values, entry.parameter_types, strict=True)]
+    for flags in (1, 2):  # Triton 3.7 and later pass a second flag with every descriptor
+        values: list[tuple[str, Any]] = []
+        for name, kind in special.signature.items():
+            values.extend(_flat(kind, special.arguments[name], name, flags))
+        if len(values) == len(entry.parameters):
+            return [_argument(v, t, memory) for v, t in zip(values, entry.parameter_types, strict=True)]
+    raise IrError(f"the kernel takes {len(entry.parameters)} arguments, the launch has {len(values)}")
 
 
-def _flat(kind: Any, value: Any, name: str) -> list[tuple[str, Any]]:
-    """The values one parameter passes; a descriptor is pointer, shape, strides, padding, shape and strides again."""
+def _flat(kind: Any, value: Any, name: str, flags: int) -> list[tuple[str, Any]]:
+    """The values one parameter passes; a descriptor is pointer, shape, strides, flags, shape and strides again."""
     if isinstance(kind, tuple):
-        return [part for i, (k, v) in enumerate(zip(kind, value, strict=True)) for part in _flat(k, v, f"{name}.{i}")]
+        parts = enumerate(zip(kind, value, strict=True))
+        return [part for i, (k, v) in parts for part in _flat(k, v, f"{name}.{i}", flags)]
     if kind == "constexpr":
         return []
     if str(kind).startswith("tensordesc"):
         shape, strides = list(value.shape), list(value.strides)
-        padding = getattr(value, "padding", "zero") == "nan"
-        parts = [value.base, *shape, *strides, padding, *shape, *strides]
-        return [(name, part) for part in parts]
+        told = [getattr(value, "padding", "zero") == "nan", bool(getattr(value, "round_f32_to_tf32", False))]
+        return [(name, part) for part in (value.base, *shape, *strides, *told[:flags], *shape, *strides)]
     if str(kind).startswith("nvTmaDesc"):
         raise IrError("raw TMA descriptors are not interpreted")
     return [(name, value)]
