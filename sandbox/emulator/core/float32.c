@@ -110,6 +110,7 @@ static f32 div_fixup32(f32 quotient, f32 denominator, f32 numerator) {
   i32 en = (i32)(bits32(n) >> 23 & 255), ed = (i32)(bits32(d) >> 23 & 255);
   if (en - ed < -150) return as_f32(sign);
   if (ed == 255) return as_f32(sign);
+  if (quotient != quotient) return as_f32(sign | 0x7f800000u);  // the steps before overflowed
   return as_f32((bits32(quotient) & 0x7fffffffu) | sign);
 }
 

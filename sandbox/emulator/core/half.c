@@ -103,7 +103,7 @@ static u32 half_fixup(f32 q, f32 d, f32 n) {
   if ((d == 0 && n == 0) || (isinf(d) && isinf(n))) return 0xfe00;
   if (d == 0 || isinf(n)) return sign | 0x7c00;
   if (isinf(d) || n == 0) return sign;
-  return sign | (float_to_half(q) & 0x7fff);
+  return q != q ? sign | 0x7c00 : sign | (float_to_half(q) & 0x7fff);
 }
 
 #include "half.def"

@@ -1,7 +1,8 @@
 // Local data share: loads, stores, atomics, transposing loads and lane exchange, with the race detector.
 //
-// Two waves race on a byte when both touch it between the same two barriers and at least one changes it, unless both
-// accesses are atomic. A store that leaves a byte as it was counts as none: no schedule can tell the difference.
+// Two waves race on a byte when both touch it between the same two barriers and at least one changes it. Not counted: a
+// store that leaves a byte as it was (no schedule can tell the difference), two atomics, and a read beside an atomic
+// (compilers read once before a compare-and-swap loop, and an atomic load is an ordinary read).
 #include "core.h"
 
 static inline u32 tag_of(const wave *w, u32 extra) { return w->g->epoch << 8 | (w->number + 1) | extra; }
@@ -16,7 +17,7 @@ static void split(group *g, u32 word) {
 
 static inline void note_read(wave *w, const record *r, lds_tag *t, u32 at, int lane) {
   if (UNLIKELY(t->write == 0)) found(w, r, UNINITIALISED_LDS, lane, at, 1, 0);
-  if (UNLIKELY(foreign(w, t->write))) found(w, r, LDS_RACE, lane, at, 1, (t->write & 0x3f) - 1);
+  if (UNLIKELY(foreign(w, t->write) && !(t->write & ATOMIC_TAG))) found(w, r, LDS_RACE, lane, at, 1, (t->write & 0x3f) - 1);
   u32 mine = tag_of(w, 0);
   t->read = t->read >> 8 == w->g->epoch && t->read != mine ? (w->g->epoch << 8 | SEVERAL) : mine;
 }
@@ -24,8 +25,9 @@ static inline void note_read(wave *w, const record *r, lds_tag *t, u32 at, int l
 static inline void note_write(wave *w, const record *r, lds_tag *t, u32 at, int lane, u32 extra) {
   bool both_atomic = extra && (t->write & ATOMIC_TAG);
   if (UNLIKELY(foreign(w, t->write) && !both_atomic)) found(w, r, LDS_RACE, lane, at, 1, (t->write & 0x3f) - 1);
-  if (UNLIKELY(foreign(w, t->read))) found(w, r, LDS_RACE, lane, at, 1, (t->read & 0x3f) - 1);
-  t->write = tag_of(w, extra);
+  if (UNLIKELY(!extra && foreign(w, t->read))) found(w, r, LDS_RACE, lane, at, 1, (t->read & 0x3f) - 1);
+  bool plain_before = t->write >> 8 == w->g->epoch && !(t->write & ATOMIC_TAG);
+  t->write = tag_of(w, plain_before ? 0 : extra);
 }
 
 static void check_read(wave *w, const record *r, u32 at, u32 bytes, int lane) {

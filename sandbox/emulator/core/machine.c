@@ -273,3 +273,26 @@ over:
   put_control(control);
   return 0;
 }
+
+// One workgroup, stepped from outside: for comparing cores instruction by instruction.
+group *ws_open(machine *m, u32 linear) {
+  group *g = new_groups(m, 1);
+  if (g) start_group(m, g, linear);
+  return g;
+}
+u32 ws_step(group *g, u32 number) {
+  u32 control = saved_control();
+  wave *w = &g->waves[number];
+  if (w->status == RUNNING && !w->fault) run_wave(w, 1);
+  if (w->status != RUNNING) settle(g);
+  put_control(control);
+  return w->fault ? 3 : w->status;
+}
+void ws_state(group *g, u32 number, u32 **sgprs, u32 **vgprs, u64 *scc, i64 *at) {
+  wave *w = &g->waves[number];
+  *sgprs = w->s;
+  *vgprs = w->v;
+  *scc = w->scc;
+  *at = w->at;
+}
+void ws_close(group *g) { free_groups(g, 1); }

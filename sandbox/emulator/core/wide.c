@@ -46,6 +46,7 @@ static f64 div_fixup64(f64 quotient, f64 d, f64 n) {
   if (__builtin_isinf(d) || n == 0) return as_f64(sign);
   i32 en = (i32)(bits64(n) >> 52 & 2047), ed = (i32)(bits64(d) >> 52 & 2047);
   if (en - ed < -1075) return as_f64(sign);
+  if (quotient != quotient) return as_f64(sign | 0x7ff0000000000000ull);
   return as_f64((bits64(quotient) & ~(1ull << 63)) | sign);
 }
 

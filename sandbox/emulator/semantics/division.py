@@ -59,14 +59,21 @@ def div_scale(a: Array, denominator: Array, numerator: Array) -> tuple[Array, Ar
 
 
 def div_fmas(a: Array, b: Array, c: Array, back: Array) -> Array:
-    """a * b + c, times 2**32 (f32) or 2**64 (f64) in the lanes that `div_scale` marked."""
+    """a * b + c; in the lanes that `div_scale` marked, scaled back: up where the quotient c is large (the denominator
+    had been scaled), down where it is small (the numerator had been). The manuals' fixed factor of 2**32 cannot undo
+    `div_scale`; with this rule quotients are exact over the whole range."""
     result = fma(a, b, c)
-    step = 64 if a.dtype == np.float64 else 32
-    return np.where(back, ldexp(result, np.full(a.shape, step)), result)
+    step, bias = (128, 1023) if a.dtype == np.float64 else (64, 127)
+    exponent = np.where(_exponent(c) > bias, step, -step)
+    return np.where(back, ldexp(result, exponent), result)
 
 
 def div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
-    """The computed quotient, or what division gives for NaN, zero, infinity and results far out of range."""
+    """The computed quotient, or what division gives for NaN, zero, infinity and results far out of range.
+
+    Two rules go beyond the manuals' pseudocode (here a NaN quotient, in `div_fmas` the factor): without them the
+    compiler's sequence does not give IEEE quotients near overflow and underflow (corpus kernel `division`).
+    """
     dtype = quotient.dtype.type
     negative = np.signbit(denominator) ^ np.signbit(numerator)
     sign = np.where(negative, dtype(-1), dtype(1))
@@ -83,7 +90,7 @@ def div_fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
         inf_d | zero_n,
         _exponent(numerator) - _exponent(denominator) < -limit,
         _exponent(denominator) == top,
-        np.isnan(quotient),
+        np.isnan(quotient),  # not in the manuals: the steps before give inf - inf where the quotient overflows
     ]
     values = [quiet(numerator), quiet(denominator), np.full(quotient.shape, -np.nan), infinity, zero, zero, infinity]
     values.append(infinity)

@@ -14,6 +14,14 @@ KERNEL void double_math(const double* a, const double* b, double* out, int n) {
   out[7 * n + i] = a[i] < b[i] ? a[i] - b[i] : b[i] == a[i] ? 1 : a[i] * b[i];
 }
 
+// Quotients over the whole range: operands and results near overflow, underflow and denormal.
+KERNEL void division(const float* a, const float* b, const double* c, const double* d, float* out, double* wide, int n) {
+  int i = GTID;
+  if (i >= n) return;
+  out[i] = a[i] / b[i];
+  wide[i] = c[i] / d[i];
+}
+
 KERNEL void float_math(const float* a, const float* b, float* out, int n) {
   int i = GTID;
   if (i >= n) return;

@@ -47,6 +47,19 @@ def _in_class(x: torch.Tensor) -> torch.Tensor:
     return ~torch.isnan(x) & (x != -float("inf"))
 
 
+def wide_range(dtype: torch.dtype, seed: int) -> torch.Tensor:
+    """Numbers of every exponent, denormals among them, with zeros, infinities and NaN in front."""
+    top = 127 if dtype == F32 else 1023
+    exponents = randint(-top - 20, top + 1, N, seed=seed).double()
+    value = torch.ldexp(randn(N, dtype=F64, seed=seed + 1).clamp(-1.9, 1.9), exponents).to(dtype)
+    value[:5] = torch.tensor([0.0, -0.0, float("inf"), float("nan"), 1.0])
+    return value
+
+
+def division_reference(v: Values) -> Values:
+    return {"out": v["a"] / v["b"], "wide": v["c"] / v["d"]}
+
+
 def half_packed_reference(v: Values) -> Values:
     x, y = v["a"].double(), v["b"].double()
     half = lambda t: t.to(F16).double()  # noqa: E731 - a rounding step
@@ -186,6 +199,9 @@ def cases() -> list[Case]:
     return [
         hip_case(file, "double_math", lambda: {**pair(F64, N), "out": zeros(8 * N, dtype=F64), "n": N},
                  outputs_match(double_reference, rtol=3e-16, atol=1e-300), **launch),
+        hip_case(file, "division", lambda: {"a": wide_range(F32, 3), "b": wide_range(F32, 5), "c": wide_range(F64, 7),
+                                            "d": wide_range(F64, 9), "out": zeros(N), "wide": zeros(N, dtype=F64),
+                                            "n": N}, exactly(division_reference), **launch),
         hip_case(file, "float_math", lambda: {**pair(F32, N), "out": zeros(10 * N), "n": N},
                  outputs_match(float_reference, rtol=4e-7, atol=1e-6), **launch),
         hip_case(file, "half_packed", lambda: {**pair(F16, N, 2), "out": zeros(6 * N, 2, dtype=F16), "dots": zeros(N),
