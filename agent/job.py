@@ -51,8 +51,13 @@ class Requirement:
         return f"correctness {self.correctness}, speed {self.speed}"
 
 
-def parse_requirement(level: str) -> Requirement:
-    """`measured`, `emulated`, ...: the name of one level of either scale. Raises `InputError` for any other word."""
+def parse_requirement(level: str | None) -> Requirement:
+    """`measured`, `emulated`, ...: the name of one level of either scale; the usual one for None or an empty word.
+
+    Raises `InputError` for any other word.
+    """
+    if not level:
+        return Requirement()
     for correctness in Correctness:
         if str(correctness) == level and correctness.validated:
             return Requirement(correctness=correctness)

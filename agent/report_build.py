@@ -57,8 +57,8 @@ def build_report(
             sha256=hashlib.sha256(request.original).hexdigest(),
         ),
         requirement=str(request.options.require),
-        correctness=_correctness(verdict),
-        speed=_speed(judgement),
+        correctness=correctness_part(verdict),
+        speed=speed_part(judgement),
         statements=judgement.statements if judgement else (),
         baseline=_baseline(baseline),
         result=_metrics(found.measured) if conclusion.kernel is not None else (),
@@ -115,14 +115,14 @@ def file_changes(request: JobRequest, kernel: Kernel) -> list[FileChange]:
     return changes
 
 
-def _correctness(verdict: Verdict | None) -> CorrectnessPart:
+def correctness_part(verdict: Verdict | None) -> CorrectnessPart:
     level = correctness_of(verdict)
     checks = verdict.checks if isinstance(verdict, Accepted | NoGain | Inconclusive) else ()
     parts = tuple(CheckPart(name=c.name, passed=c.passed, detail=c.detail) for c in checks)
     return CorrectnessPart(level=str(level), validated=level.validated, checks=parts)
 
 
-def _speed(judgement: Judgement | None) -> SpeedPart:
+def speed_part(judgement: Judgement | None) -> SpeedPart:
     verdict = judgement.verdict if judgement else None
     gain = verdict.gain if isinstance(verdict, Accepted) else None
     if gain is None:
@@ -156,13 +156,17 @@ def _baseline(baseline: Baseline) -> BaselinePart:
         builds=measured.builds,
         launches=baseline.launch_count,
         executor=baseline.executor,
-        failures=tuple(
-            FailurePart(kernel=f.kernel, message=f.message, line=f.line, source_line=f.source_line)
-            for f in measured.failures
-        ),
+        failures=failure_parts(measured),
         kernels=_metrics(measured),
         bottlenecks=measured.bottlenecks,
         notes=baseline.notes,
+    )
+
+
+def failure_parts(measured: Measurement) -> tuple[FailurePart, ...]:
+    return tuple(
+        FailurePart(kernel=f.kernel, message=f.message, line=f.line, source_line=f.source_line)
+        for f in measured.failures
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,10 @@ from agent.companions import load_with_companions
 from agent.job import Budget, JobRequest, Options, parse_requirement
 from agent.orchestrator import optimize as run_optimize
 from agent.patch import repository_path
+from agent.verify import verify as run_verify
 from agent.versions import toolchain_versions
 from api import cli_capture, cli_profile, cli_service, cli_skills
-from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result
+from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result, show_verification
 from sandbox.errors import InputError, WavesmithError
 from sandbox.kernel import Language
 from sandbox.target import load_target
@@ -62,33 +64,64 @@ def optimize(
     as_json: JsonOption = False,
 ) -> None:
     """Find a better version of a kernel and prove it: patch and report."""
-    kernel = load_with_companions(file)
-    if kernel.language is not Language.TRITON:
-        raise InputError("this is not a Triton file.", file=file, remedy="CUDA and HIP sources go to `wavesmith port`.")
-    board = load_target(target)
     options = Options(
         allow_approx=allow_approx,
         executor=executor,
         seed=seed,
         budget=Budget(wall_s=budget_s),
-        **({"require": parse_requirement(require)} if require else {}),
+        require=parse_requirement(require),
     )
-    request = JobRequest(
-        kernel=kernel,
-        target=board,
-        path=path or repository_path(file),
-        original=file.read_bytes(),
-        harness=load_with_companions(harness) if harness else None,
-        workload=workload,
-        options=options,
-    )
-    folder = out or OUT_FOLDER / f"{file.stem}-{board.arch}"
+    request = _request(file, target, harness, workload, options, path)
+    folder = out or OUT_FOLDER / f"{file.stem}-{request.target.arch}"
     report = run_optimize(request, folder, make_progress(progress))
     if as_json:
         show_json(report.model_dump(mode="json"))
     else:
         show_result(report, folder)
     raise typer.Exit(report.exit_code)
+
+
+@app.command()
+def verify(
+    baseline: Annotated[Path, typer.Argument(help="The file as it was.")],
+    candidate: Annotated[Path, typer.Argument(help="The file that shall replace it.")],
+    target: TargetOption,
+    harness: Annotated[Path | None, typer.Option(help="Python file that imports and calls the baseline.")] = None,
+    workload: Annotated[Path | None, typer.Option(help="workload.yaml, or a captured workload folder.")] = None,
+    require: Annotated[str | None, typer.Option(help="Evidence level demanded.")] = None,
+    allow_approx: Annotated[bool, typer.Option("--allow-approx", help="Allow fewer bits in matrix products.")] = False,
+    executor: Annotated[str, typer.Option(help="auto, gpu, emulator, interpreter or none.")] = "auto",
+    progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge a candidate against a baseline: is it right, and is it better? It is assumed to cheat."""
+    options = Options(require=parse_requirement(require), allow_approx=allow_approx, executor=executor)
+    request = _request(baseline, target, harness, workload, options, None)
+    given = load_with_companions(candidate)
+    renamed = replace(given, filename=request.kernel.filename)
+    result = run_verify(request, renamed, make_progress(progress))
+    if as_json:
+        show_json(result.model_dump(mode="json"))
+    else:
+        show_verification(result)
+    raise typer.Exit(result.exit_code)
+
+
+def _request(
+    file: Path, target: str, harness: Path | None, workload: Path | None, options: Options, path: str | None
+) -> JobRequest:
+    kernel = load_with_companions(file)
+    if kernel.language is not Language.TRITON:
+        raise InputError("this is not a Triton file.", file=file, remedy="CUDA and HIP sources go to `wavesmith port`.")
+    return JobRequest(
+        kernel=kernel,
+        target=load_target(target),
+        path=path or repository_path(file),
+        original=file.read_bytes(),
+        harness=load_with_companions(harness) if harness else None,
+        workload=workload,
+        options=options,
+    )
 
 
 def _terminate(_signal: int, _frame: object) -> None:

@@ -49,8 +49,7 @@ def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
     if intake.kind not in COMMANDS:
         raise InputError(f"{intake.kind!r} is not a kind of job.", remedy=f"Choose one of {', '.join(COMMANDS)}.")
     target = load_target(intake.target)
-    if intake.require:
-        parse_requirement(intake.require)
+    parse_requirement(intake.require)
     names = {part: safe_name(filename) for part, (filename, _) in intake.uploads.items()}
     if len(set(names.values())) != len(names):
         raise InputError("two of the uploaded files have the same name.", remedy="Rename one of them.")

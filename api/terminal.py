@@ -20,6 +20,7 @@ from rich.table import Table
 
 from agent.events import Event, Progress, json_lines
 from agent.report import Report
+from agent.verify import Verification
 
 _PIPED_WIDTH = None if sys.stdout.isatty() else 200
 """Tables keep their columns when nobody's terminal limits them."""
@@ -86,9 +87,12 @@ def make_progress(style: ProgressStyle) -> Progress:
     return Progress()
 
 
+_COLOURS = {0: "green", 3: "cyan", 4: "red", 5: "yellow"}
+
+
 def show_result(report: Report, folder: Path) -> None:
     """The end of `optimize`: a summary for people on stderr, the patch on stdout."""
-    colour = {0: "green", 3: "cyan", 4: "red", 5: "yellow"}.get(report.exit_code, "red")
+    colour = _COLOURS.get(report.exit_code, "red")
     err.print(f"[bold {colour}]{report.outcome}[/bold {colour}]: {escape(report.summary)}")
     for refusal in report.refusals:
         err.print(f"  line {refusal.line}: {escape(refusal.reason)} {escape(refusal.route)}")
@@ -105,7 +109,19 @@ def show_result(report: Report, folder: Path) -> None:
     err.print(f"Report: {folder / report.artifacts.markdown}")
 
 
-def _show_levels(report: Report) -> None:
+def show_verification(result: Verification) -> None:
+    """The end of `verify`: the verdict, the levels, and every check that was made."""
+    colour = _COLOURS.get(result.exit_code, "red")
+    out.print(f"[bold {colour}]{result.verdict}[/bold {colour}]: {escape(result.message)}")
+    _show_levels(result)
+    for check in result.correctness.checks:
+        mark = "[green]✓[/green]" if check.passed else "[red]✗[/red]"
+        out.print(f"  {mark} {escape(check.name)} {escape(check.detail)}")
+    for statement in result.statements:
+        out.print(f"  {escape(statement)}")
+
+
+def _show_levels(report: Report | Verification) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     word = "validated" if report.correctness.validated else "not validated"
     table.add_row("correctness", f"{report.correctness.level} ({word})")
