@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from sandbox.tensor_file import DTYPE_BYTES, DTYPE_NAMES, TensorFile
+from sandbox.tensor_file import DTYPE_BYTES, DTYPE_NAMES, TensorFile, subset
 from sandbox.workload import (
     CompileRecord,
     EntryCall,
@@ -21,8 +21,10 @@ from sandbox.workload import (
     HarnessOutcome,
     Launch,
     StorageRecord,
+    StoredWorkload,
     TensorRecord,
     Value,
+    Workload,
 )
 
 _HARNESS_NAME = re.compile(
@@ -95,6 +97,8 @@ class Assembly:
     """Messages of a trial, for `sandbox.trials`."""
     complete: bool = False
     phase: str = "start"
+    main_file: str | None = None
+    """The file whose functions can be entries; None: any."""
 
     def on_frame(self, kind: str, data: dict[str, Any], blob: bytes) -> None:
         match kind:
@@ -170,6 +174,16 @@ class Assembly:
         for call in self.calls.values():
             call.launches = [i for i in call.launches if i < first]
 
+    def only_file(self, file: str) -> Assembly:
+        """The part of a program's recording that belongs to one kernel file, launches renumbered from 0."""
+        wanted = [index for index, data in self.launches.items() if data["file"] == file]
+        numbers = {old: new for new, old in enumerate(wanted)}
+        part = replace(self, main_file=file)
+        part.launches = {numbers[i]: {**self.launches[i], "index": numbers[i]} for i in wanted}
+        part.compiles = {numbers[i]: c for i, c in self.compiles.items() if i in numbers}
+        part.executed = {numbers[i]: e for i, e in self.executed.items() if i in numbers}
+        return part
+
     # --- results ----------------------------------------------------------------------------------------------------
 
     def tensors(self) -> TensorFile:
@@ -204,7 +218,7 @@ class Assembly:
         ranked: list[tuple[int, int, int]] = []
         for candidate in candidates:
             call = self.calls.get(int(candidate["call"]))
-            if call is not None and call.rank is not None:
+            if call is not None and call.rank is not None and self.main_file in (None, call.start["file"]):
                 ranked.append((call.rank, len(ranked), call.number))
         return min(ranked)[2] if ranked else None
 
@@ -285,6 +299,28 @@ def _kernel_entry(index: int, launch: Launch) -> EntryCall:
         launches=(launch.index,),
         known=launch.execution.status == "executed",
     )
+
+
+def stored_with(workload: Workload, assembly: Assembly) -> StoredWorkload:
+    """The workload with its bytes, without the contents that only calls needed which became no entry."""
+    needed: set[int] = set()
+    for launch in workload.launches:
+        needed |= {t.storage for a in launch.args for t in (*a.value.tensors(), *([a.after] if a.after else []))}
+    for entry in workload.entries:
+        parts = [*entry.args, *entry.kwargs.values(), *entry.grads]
+        parts += [v for v in (entry.receiver, entry.outputs) if v is not None]
+        needed |= {t.storage for v in parts for t in v.tensors()} | {t.storage for t in entry.mutated.values()}
+        needed |= {entry.rng_state} if entry.rng_state is not None else set()
+    needed |= {c.expected.storage for c in workload.outcome.checks if c.expected is not None}
+    kept = tuple(s if s.id in needed else _without_contents(s) for s in workload.storages)
+    keys = [k for s in kept for k in (s.key, s.page_key) if k is not None]
+    used = {c.blob for launch in workload.launches for c in launch.compiles}
+    blobs = {name: parts for name, parts in assembly.blobs.items() if name in used}
+    return StoredWorkload(replace(workload, storages=kept), subset(assembly.tensors(), keys), blobs)
+
+
+def _without_contents(storage: StorageRecord) -> StorageRecord:
+    return replace(storage, key=None, page_key=None, reason="nothing in this workload refers to it")
 
 
 def statement_digest(statement: ast.stmt) -> str:

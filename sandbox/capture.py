@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.assembly import Assembly, harness_statements
+from sandbox.assembly import Assembly, harness_statements, stored_with
 from sandbox.compile_cache import cache_root
 from sandbox.errors import InputError
 from sandbox.frames import FrameReader
@@ -102,6 +102,7 @@ def capture(
         "options": {"calls": _calls(workload)} if workload is not None else None,
     }
     assembly, ended, failure = run_child(job, kernel, harness, limits)
+    assembly.main_file = kernel.filename
     launches, entries, numbers = assembly.finish()
     outcome = assembly.harness_outcome(numbers, failure)
     source = kernel.source if harness is None else ""
@@ -123,7 +124,7 @@ def capture(
         notes=tuple(dict.fromkeys(assembly.notes)),
     )
     suggestion = assembly.extra.get("static", {}).get("harness")
-    stored = StoredWorkload(recorded, assembly.tensors(), assembly.blobs)
+    stored = stored_with(recorded, assembly)
     return Capture(stored, ended, recorded.notes, str(suggestion) if suggestion else None)
 
 

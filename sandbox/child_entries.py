@@ -41,6 +41,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     receiver: Any = None
+    file: str = ""
     versions: dict[int, int] = dataclasses.field(default_factory=dict)
     launched: bool = False
     before: dict[str, str | None] = dataclasses.field(default_factory=dict)
@@ -142,7 +143,8 @@ class EntryTracker:
             positional, parameters = positional[1:], parameters[1:]
         elif parameters and parameters[0] == "cls" and isinstance(first, type):
             positional, parameters = positional[1:], parameters[1:]
-        call = Call(self._calls, frame, qualname, kind, tuple(parameters), tuple(positional), kwargs, receiver)
+        file = self.files[code.co_filename]
+        call = Call(self._calls, frame, qualname, kind, tuple(parameters), tuple(positional), kwargs, receiver, file)
         with raw():
             call.versions = {id(t): _safe_version(t) for t in tensors_in([positional, kwargs])}
             call.rng = torch.get_rng_state() if self._calls < _MAX_RNG_CALLS else None
@@ -193,6 +195,7 @@ class EntryTracker:
             "call": call.number, "kind": call.kind, "qualname": call.qualname, "parameters": call.parameters,
             "args": args, "kwargs": kwargs, "receiver": receiver, "rng_state": rng, "exact": exact,
             "replayable": all(replayable(p) for p in parts), "tensors": len(tensors),
+            "file": call.file,
         }  # fmt: skip
         self.channel.send("entry", message)
 

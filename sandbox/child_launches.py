@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from sandbox.child_entries import EntryTracker, user_frames
@@ -60,6 +59,9 @@ class LaunchRecorder:
     results: dict[str, Compiled | CompileError] = field(default_factory=dict)
     sent_blobs: set[str] = field(default_factory=set)
     kernel_filter: re.Pattern[str] | None = None
+    per_kernel: int = 0
+    """Record only so many launches of a kernel, each of another type, shape or constant; 0: all."""
+    seen: dict[str, set[str]] = field(default_factory=dict)
     entry: int | None = None
     """During a replay: the entry call that is being repeated, and its phase."""
     phase: str = "forward"
@@ -75,7 +77,7 @@ class LaunchRecorder:
             if around.probe:
                 return self._probe(fn, args, kwargs, bound, grid)
             with_grid = evaluate_grid(grid, {**options, **bound})
-            if not self._wanted(fn):
+            if not self._wanted(fn, bound, options):
                 return native() if self.executor.name == "gpu" else self._run_only(fn, args, kwargs, with_grid, native)
             number = self.count
             self.count += 1
@@ -85,10 +87,20 @@ class LaunchRecorder:
             answer = self._execute(number, fn, args, kwargs, bound, with_grid, compiled, native)
         return answer if answer is not None else StandInKernel(self, fn, bound, options, compiled)
 
-    def _wanted(self, fn: Any) -> bool:
+    def _wanted(self, fn: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
         if self.kernel_filter is not None and not self.kernel_filter.search(fn.__name__):
             return False
-        return self.count < self.limits.max_launches
+        if self.count >= self.limits.max_launches:
+            return False
+        if self.per_kernel == 0:
+            return True
+        known = self.seen.setdefault(fn.__name__, set())
+        with raw():
+            signature = repr([(k, _kind(v)) for k, v in (*bound.items(), *options.items())])
+        if signature in known or len(known) >= self.per_kernel:
+            return False
+        known.add(signature)
+        return True
 
     def _run_only(self, fn: Any, args: Any, kwargs: Any, grid: tuple[int, int, int], native: Callable[[], Any]) -> Any:
         pending = PendingLaunch(fn, args, kwargs, grid, None, self.targets[0], native)
@@ -273,6 +285,13 @@ class LaunchRecorder:
         return answer[0] if answer else None
 
 
+def _kind(value: Any) -> Any:
+    """What makes two launches different ones: types, shapes and constants, not tensor contents."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return str(value.dtype), tuple(value.shape)
+    return value if isinstance(value, (int, float, str, bool, type(None))) else type(value).__name__
+
+
 def _tensors(bound: Mapping[str, Any]) -> list[tuple[str, Any]]:
     import torch
 
@@ -380,8 +399,3 @@ class StandInKernel:
 
     def _unloadable(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("a compiled kernel cannot be launched directly without a GPU")
-
-
-def user_file_map(folder: Path) -> dict[str, str]:
-    """Absolute path of each Python file below the folder to its relative name."""
-    return {str(p): str(p.relative_to(folder)) for p in folder.rglob("*.py")}

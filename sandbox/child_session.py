@@ -40,13 +40,13 @@ class Session:
     notes: set[str] = field(default_factory=set)
 
     @classmethod
-    def prepare(cls, job: Job, channel: FrameWriter, deadline: float) -> Session:
-        """Put every hook in place. `deadline` ends the execution of launches."""
+    def prepare(cls, job: Job, channel: FrameWriter, deadline: float, files: dict[str, str] | None = None) -> Session:
+        """Put every hook in place. `deadline` ends the execution of launches; `files` are the user's."""
         targets = tuple(load_target(name) for name in job.targets)
         store = SnapshotStore(channel, job.limits)
         stem = Path(job.kernel).stem
         encoder = Encoder(store, {"__main__": "" if job.harness is None else "__main__", stem: ""})
-        files = _user_files(job)
+        files = _user_files(job) if files is None else files
         tracker = EntryTracker(files, encoder, channel)
         cache = CompileCache(Path(job.cache)) if job.cache else None
         recorder = LaunchRecorder(

@@ -82,6 +82,8 @@ def read_memory(tensor: Any, limit_bytes: int) -> Memory:
     with raw():
         storage = _untyped_storage(tensor)
         if _is_cuda(tensor):
+            if _storage_bytes(storage) > limit_bytes:
+                return _too_large(_storage_bytes(storage), limit_bytes)
             storage = _storage_cpu(storage)
         address, nbytes = _storage_ptr(storage), _storage_bytes(storage)
         keep = storage
@@ -93,10 +95,14 @@ def read_memory(tensor: Any, limit_bytes: int) -> Memory:
         if touched is not None and len(touched) * PAGE_BYTES < nbytes // 2:
             return _sparse(view, touched, address, limit_bytes)
     if nbytes > limit_bytes:
-        return Memory(nbytes, None, [], b"", None, f"{nbytes} bytes are more than the {limit_bytes} kept per storage")
+        return _too_large(nbytes, limit_bytes)
     digest = hashlib.blake2b(view, digest_size=16).hexdigest()
     del keep
     return Memory(nbytes, view, [], b"", digest)
+
+
+def _too_large(nbytes: int, limit_bytes: int) -> Memory:
+    return Memory(nbytes, None, [], b"", None, f"{nbytes} bytes are more than the {limit_bytes} kept per storage")
 
 
 def _sparse(view: memoryview, touched: list[int], address: int, limit_bytes: int) -> Memory:
