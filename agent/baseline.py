@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from agent.candidate import Failure, Measurement
 from agent.events import Progress
@@ -18,7 +19,7 @@ from sandbox.profiler.profile import Profile
 from sandbox.profiler.static import static_profile
 from sandbox.replay import Replay, replay
 from sandbox.target import Target
-from sandbox.workload import CompileRecord, Launch, StorageRecord, StoredWorkload
+from sandbox.workload import CompileRecord, Launch, StorageRecord, StoredWorkload, load_workload
 from skills.condition import Value as FactValue
 from skills.facts import launch_facts, profile_facts
 from skills.source_facts import collect_facts
@@ -33,6 +34,8 @@ class Baseline:
     executor: str
     notes: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    suggested_harness: str | None = None
+    """For a file without a harness: the smallest one that would let its results be compared."""
 
     @property
     def launch_count(self) -> int:
@@ -41,8 +44,10 @@ class Baseline:
 
 def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
     """Run, record, compile and profile the file as it is. Raises `InputError` when it cannot even be imported."""
+    if request.workload is not None and request.workload.is_dir():
+        return _from_recorded(request, request.workload, progress)
     progress.step(f"running {request.kernel.filename} once and recording its launches")
-    taken = capture(request.kernel, request.target, harness=request.harness, executor=request.options.executor)
+    taken = _capture(request, request.kernel, request.options.executor)
     _check_usable(request, taken)
     launches = taken.launches
     progress.step(f"{len(launches)} launches recorded, {len(taken.workload.kernels())} kernels")
@@ -52,7 +57,34 @@ def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
         executor=_executor(launches),
         notes=(*taken.notes, *_unknown_notes(launches), *_assumed_configs(launches)),
         versions=dict(taken.workload.versions),
+        suggested_harness=taken.suggested_harness,
     )
+
+
+def _from_recorded(request: JobRequest, folder: Path, progress: Progress) -> Baseline:
+    """A workload that was captured before: nothing is run for reference results, only compiled again."""
+    stored = load_workload(folder)
+    if stored.workload.kernel_digest != request.kernel.digest:
+        raise InputError(
+            f"it was captured from another version of {request.kernel.filename}.",
+            file=folder,
+            remedy="Capture the file as it is now.",
+        )
+    progress.step(f"compiling {len(stored.workload.launches)} recorded launches")
+    repeated = replay(stored, request.kernel, request.target, executor="none")
+    recording = Recording(repeated.launches, repeated.storages, repeated.compiled, _stopped(repeated))
+    launches = stored.workload.launches
+    return Baseline(
+        measurement=measurement_of(request.kernel, recording, request),
+        stored=stored,
+        executor=_executor(launches),
+        notes=(*stored.workload.notes, *_unknown_notes(launches), *_assumed_configs(launches)),
+        versions=dict(stored.workload.versions),
+    )
+
+
+def _capture(request: JobRequest, kernel: Kernel, executor: str) -> Capture:
+    return capture(kernel, request.target, harness=request.harness, workload=request.workload, executor=executor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +100,7 @@ class Recording:
 def measure(kernel: Kernel, request: JobRequest, baseline: Baseline) -> Measurement:
     """Compile a candidate's launches on the recorded inputs without executing them, and profile what came out."""
     if not baseline.stored.workload.entries:
-        taken = capture(kernel, request.target, harness=request.harness, executor="none")
+        taken = _capture(request, kernel, "none")
         return measurement_of(kernel, _recording(taken), request)
     repeated = replay(baseline.stored, kernel, request.target, executor="none")
     recording = Recording(repeated.launches, repeated.storages, repeated.compiled, _stopped(repeated))

@@ -82,6 +82,9 @@ class BaselinePart(_Part):
     kernels: tuple[KernelMetrics, ...] = ()
     bottlenecks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    suggested_harness: str | None = Field(
+        default=None, description="For a file without a harness: the smallest one that lets results be compared."
+    )
 
 
 class AttemptPart(_Part):

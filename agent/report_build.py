@@ -160,6 +160,7 @@ def _baseline(baseline: Baseline) -> BaselinePart:
         kernels=_metrics(measured),
         bottlenecks=measured.bottlenecks,
         notes=baseline.notes,
+        suggested_harness=baseline.suggested_harness,
     )
 
 

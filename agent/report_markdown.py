@@ -6,6 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from agent.report import MetricChange, Report
 
+_MAIN_METRICS = frozenset(
+    {"vgpr_count", "vgpr_spill_count", "scratch_bytes", "lds_bytes", "occupancy_waves_per_simd", "instructions"}
+)
+"""Shown always; other metrics only where they changed. `report.json` holds all."""
+
 
 def report_markdown(report: Report) -> str:
     """The whole report as GitHub-flavoured Markdown."""
@@ -65,12 +70,17 @@ def _baseline(report: Report) -> list[str]:
     if base.bottlenecks:
         lines += ["", f"Bottlenecks: {', '.join(base.bottlenecks)}."]
     lines += ["", *(f"- {_inline(n)}" for n in base.notes)] if base.notes else []
+    if base.suggested_harness:
+        lines += ["", "Nothing calls the kernels here. With this at its end the file's results can be compared:", ""]
+        lines += ["```python", base.suggested_harness.strip(), "```"]
     if base.kernels:
         after = {k.kernel: k.metrics for k in report.result}
         lines += ["", "| kernel | metric | before | after |", "|---|---|---|---|"]
         for part in base.kernels:
-            for name, value in sorted(part.metrics.items()):
-                lines.append(_row(part.kernel, name, _number(value), _number(after.get(part.kernel, {}).get(name))))
+            for name, value in part.metrics.items():
+                changed = after.get(part.kernel, {}).get(name)
+                if name in _MAIN_METRICS or (changed is not None and changed != value):
+                    lines.append(_row(part.kernel, name, _number(value), _number(changed)))
     return lines
 
 
