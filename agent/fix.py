@@ -66,7 +66,7 @@ def _proposal(found: Match) -> Iterator[Proposal]:
         kernel=edited,
         repair=data.kind == "repair",
         needs_timing=all(e.metric in TIMED_METRICS for e in data.expects),
-        invisible=data.invisible_to_interpreter,
+        invisible=found.invisible_to_interpreter,
         expects=tuple(f"{e.metric} {e.direction}" for e in data.expects),
         line=found.site.line,
     )
