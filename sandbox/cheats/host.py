@@ -59,6 +59,8 @@ def _judge(source: Source, node: ast.AST) -> Iterator[tuple[str, str, str]]:
             yield from _imports(node)
         case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
             yield from _names(source, node)
+        case ast.Name() if not node.id.isascii():
+            yield "dynamic-code", node.id, f"`{node.id}` is not written in ASCII letters"
         case ast.Global() | ast.Nonlocal():
             yield "hidden-state", ast.unparse(node), f"`{ast.unparse(node)}` keeps state between calls"
         case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Delete():
@@ -312,6 +314,8 @@ def _tensor_names(source: Source, function: FunctionNode) -> tuple[set[str], set
     """Names in a function that surely hold tensors, and among them those allocated there as scratch or output."""
     tensors: set[str] = set()
     scratch: set[str] = set()
+    codes: set[str] = set()
+    # A view of bytes holds codes, not numbers: rewriting them is how one fp8 encoding becomes another.
     for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
         if argument.annotation is not None and ast.unparse(argument.annotation).endswith("Tensor"):
             tensors.add(argument.arg)
@@ -320,12 +324,49 @@ def _tensor_names(source: Source, function: FunctionNode) -> tuple[set[str], set
             tensors.add(node.value.id)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             allocated = (source.resolve(node.value.func) or "").split(".")[-1]
-            if allocated.startswith(("empty", "zeros", "new_empty", "new_zeros", "full", "new_full")):
+            as_bytes = allocated == "view" and ast.unparse(node.value).endswith("uint8)")
+            if as_bytes or allocated.startswith(("empty", "zeros", "new_empty", "new_zeros", "full", "new_full")):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
                         scratch.add(target.id)
+                        codes |= {target.id} if as_bytes else set()
+    for launch in source.launches(function):
+        tensors |= _pointers_given(source, launch)
     known = set(source.aliases) | set(source.functions) | set(source.kernels) | set(source.classes) | {"self", "ctx"}
-    return (tensors | scratch) - known, scratch - known
+    return (tensors | scratch) - known - codes, scratch - known
+
+
+def _pointers_given(source: Source, launch: ast.Call) -> set[str]:
+    """Names that a launch hands to parameters which the kernel loads from or stores to."""
+    target = launch.func.value if isinstance(launch.func, ast.Subscript | ast.Attribute) else None
+    kernel = source.kernels.get(target.id) if isinstance(target, ast.Name) else None
+    if kernel is None:
+        return set()
+    pointers = pointer_parameters(kernel)
+    names_ = [a.arg for a in (*kernel.args.posonlyargs, *kernel.args.args)]
+    given = [*zip(names_, launch.args, strict=False), *((k.arg, k.value) for k in launch.keywords)]
+    return {value.id for name, value in given if name in pointers and isinstance(value, ast.Name)}
+
+
+def pointer_parameters(kernel: FunctionNode) -> set[str]:
+    """Names that stand first in an address: of a load, a store, an atomic, or what such an address was made of."""
+    found: set[str] = set()
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            attr = node.func.attr
+            if attr in ("load", "store", "make_block_ptr", "make_tensor_descriptor") or attr.startswith("atomic_"):
+                found |= _leftmost(node.args[0])
+    for _ in range(3):
+        for node in ast.walk(kernel):
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in found for t in node.targets):
+                found |= _leftmost(node.value)
+    return found
+
+
+def _leftmost(node: ast.expr) -> set[str]:
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    return {node.id} if isinstance(node, ast.Name) else set()
 
 
 def _is_tensor(node: ast.expr, tensors: set[str]) -> bool:
@@ -335,6 +376,8 @@ def _is_tensor(node: ast.expr, tensors: set[str]) -> bool:
 
 
 def _computes_on_tensor(source: Source, receiver: ast.expr, attr: str, scratch: set[str], local: set[str]) -> bool:
+    while isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Attribute):
+        receiver = receiver.func.value
     root, _ = _root(receiver)
     if root is not None and (root in source.aliases or root in source.classes):
         return False  # a module's function: judged by its qualified name

@@ -12,7 +12,7 @@ from sandbox.cheats.source import Source
 _EVALUATOR_BUILTINS = frozenset(
     ("hasattr", "getattr", "setattr", "isinstance", "type", "id", "vars", "dir", "callable")
 )
-_EVALUATOR_ATTRIBUTES = frozenset(("handle", "target_info", "current_target", "is_hip", "is_cuda", "is_interpreter"))
+_EVALUATOR_ATTRIBUTES = frozenset(("handle", "is_interpreter"))
 _PRECISION = {"ieee": 4, "tf32x3": 3, "bf16x6": 3, "bf16x3": 2, "tf32": 1}
 """What `tl.dot(input_precision=...)` keeps, best first."""
 

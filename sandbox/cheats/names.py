@@ -288,4 +288,4 @@ COMPUTING_METHODS = _words(
 )
 """Methods of tensors that compute or copy. On a scratch buffer that a kernel filled, `SCRATCH_METHODS` are honest."""
 
-SCRATCH_METHODS = _words("sum mean max min amax amin prod logsumexp add_ mul_ div_ copy_ sqrt rsqrt")
+SCRATCH_METHODS = _words("sum mean max min amax amin prod logsumexp masked_fill add_ mul_ div_ copy_ sqrt rsqrt")
