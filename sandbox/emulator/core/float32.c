@@ -146,10 +146,8 @@ static void v_div_scale_f32(wave *w, const record *r) {
     i32 ed = (i32)(bits32(d) >> 23 & 255), en = (i32)(bits32(n) >> 23 & 255);
     bool is_denominator = bits32(x) == bits32(d), flag = false;
     bool denormal_d = ed == 0 && d != 0;
-    f32 quotient_range = (f32)((f64)n / (f64)d);
-    bool tiny_quotient = d != 0 && quotient_range == quotient_range && quotient_range != 0 &&
-                         __builtin_fabsf(quotient_range) < 0x1p-126f;
-    bool tiny_reciprocal = d != 0 && __builtin_fabs(1.0 / (f64)d) < 0x1p-126;
+    bool tiny_quotient = n != 0 && !__builtin_isinf(d) && __builtin_fabs((f64)n / (f64)d) < 0x1p-126;
+    bool tiny_reciprocal = !__builtin_isinf(d) && __builtin_fabs(1.0 / (f64)d) < 0x1p-126;
     if (d == 0 || n == 0) {
       result = as_f32(0x7fc00000);
     } else if (en - ed >= 96) {

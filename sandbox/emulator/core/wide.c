@@ -144,7 +144,7 @@ static void v_div_scale_f64(wave *w, const record *r) {
     bool is_denominator = bits64(x) == bits64(d), flag = false;
     f64 inverse = 1.0 / d, quotient = n / d;
     bool tiny_reciprocal = inverse != 0 && fabs(inverse) < 0x1p-1022;
-    bool tiny_quotient = quotient != 0 && fabs(quotient) < 0x1p-1022;
+    bool tiny_quotient = n != 0 && !isinf(d) && fabs(quotient) < 0x1p-1022;
     if (d == 0 || n == 0) {
       result = as_f64(0x7ff8000000000000ull);
     } else if (en - ed >= 768) {
