@@ -101,16 +101,24 @@ class Evaluator:
         self.target = target
         self.options = options or EvaluateOptions()
         self.executor = choose_executor(self.options.executor)
+        self.reference_executor = "interpreter" if self.executor == "emulator" else self.executor
         seed = self.options.seed if self.options.seed is not None else secrets.randbits(62)
         self._rng = np.random.default_rng(seed)
         self.steps: list[Step] = plan_steps(workload.workload, self._rng, budget_s=self.options.budget_s)
         self._baseline_trial: Trial | None = None
-        self._trials: dict[str, Trial] = {}
+        self._trials: dict[tuple[str, str], Trial] = {}
 
     # --- the main path ----------------------------------------------------------------------------------------------
 
-    def evaluate(self, candidate: Kernel, *, disabled_checks: frozenset[str] | None = None) -> Evaluation:
-        """The verdict on one candidate."""
+    def evaluate(
+        self, candidate: Kernel, *, executor: str | None = None, disabled_checks: frozenset[str] | None = None
+    ) -> Evaluation:
+        """The verdict on one candidate. `executor` runs it instead of the one of the options.
+
+        The baseline always runs where its results can be known whether or not it builds: a candidate in the emulator is
+        compared with what the interpreter makes of the baseline.
+        """
+        executor = choose_executor(executor or self.executor)
         gate = Gate(self.options.disabled_checks if disabled_checks is None else disabled_checks)
         if candidate.digest == self.baseline.digest:
             reason = "the candidate is the baseline, byte for byte"
@@ -119,7 +127,7 @@ class Evaluator:
         if (rejected := gate.first()) is not None:
             return Evaluation(rejected, Correctness.NONE, gate.checks(), findings)
         expected = references(self.workload, self.steps, self.baseline_trial)
-        trial = self._candidate_trial(candidate, expected)
+        trial = self._candidate_trial(candidate, expected, executor)
         base = {"findings": findings, "baseline_profiles": profiles_of(self.baseline_trial, self.target)}
         failure = self._outright_failure(gate, trial, candidate, expected)
         if failure is not None:
@@ -129,7 +137,7 @@ class Evaluator:
         if (rejected := gate.first()) is not None:
             return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
         blind = find_blind_edits(self.baseline, candidate)
-        level, doubt = self._correctness(trial, expected, blind)
+        level, doubt = self._correctness(trial, expected, blind, executor)
         verdict, statements = self._verdict(trial, level, doubt, gate, len(expected))
         return Evaluation(verdict, level, gate.checks(), statements=statements, **base)  # type: ignore[arg-type]
 
@@ -168,21 +176,21 @@ class Evaluator:
             for number, step in enumerate(self.steps):
                 recorded = step.variant.kind == "recorded"
                 requests.append(Request(step, number, compile=recorded))
-                if self.executor != "gpu":
+                if self.reference_executor != "gpu":
                     requests.append(Request(step, number, wide=True))
                     if recorded:
                         requests.append(Request(step, number, order="reversed"))
-            self._baseline_trial = self._run(self.baseline, requests)
+            self._baseline_trial = self._run(self.baseline, requests, self.reference_executor)
         return self._baseline_trial
 
-    def _candidate_trial(self, candidate: Kernel, expected: list[Reference]) -> Trial:
+    def _candidate_trial(self, candidate: Kernel, expected: list[Reference], executor: str) -> Trial:
         """The candidate's calls: every step the baseline answers, in an order of their own, some of them twice."""
-        known = self._trials.get(candidate.digest)
-        if known is None:
-            known = self._trials[candidate.digest] = self._run(candidate, self._requests(expected))
-        return known
+        key = (candidate.digest, executor)
+        if key not in self._trials:
+            self._trials[key] = self._run(candidate, self._requests(expected, executor), executor)
+        return self._trials[key]
 
-    def _requests(self, expected: list[Reference]) -> list[Request]:
+    def _requests(self, expected: list[Reference], executor: str) -> list[Request]:
         requests: list[Request] = []
         for reference in expected:
             recorded = reference.step.variant.kind == "recorded"
@@ -192,7 +200,7 @@ class Evaluator:
                 reference.step, reference.number, compile=recorded, reuse=reuse, all_configs=recorded, watch=watch
             )
             requests.append(plain)
-            if recorded and self.executor == "interpreter":
+            if recorded and executor == "interpreter":
                 requests.append(Request(reference.step, reference.number, order="reversed", watch=watch))
         if not requests:  # the baseline answers nothing: the candidate's build is still worth knowing
             recorded_steps = [(i, s) for i, s in enumerate(self.steps) if s.variant.kind == "recorded"]
@@ -203,10 +211,10 @@ class Evaluator:
         repeats = [Request(r.step, r.number, reuse=not r.reuse, again=True, watch=r.watch) for r in again]
         return shuffled + repeats
 
-    def _run(self, kernel: Kernel, requests: list[Request]) -> Trial:
+    def _run(self, kernel: Kernel, requests: list[Request], executor: str) -> Trial:
         seed = int(self._rng.integers(1, 2**31))
         limits = self.options.limits
-        return run_trial(kernel, self.workload, self.target, requests, executor=self.executor, limits=limits, seed=seed)
+        return run_trial(kernel, self.workload, self.target, requests, executor=executor, limits=limits, seed=seed)
 
     def _outright_failure(
         self, gate: Gate, trial: Trial, candidate: Kernel, expected: list[Reference]
@@ -241,7 +249,7 @@ class Evaluator:
         return gate.first()
 
     def _correctness(
-        self, trial: Trial, expected: list[Reference], blind: BlindEdits
+        self, trial: Trial, expected: list[Reference], blind: BlindEdits, executor: str
     ) -> tuple[Correctness, str | None]:
         """The level that the executed calls reach, and what is missing to a higher one."""
         if not expected:
@@ -253,15 +261,15 @@ class Evaluator:
             return Correctness.COMPILED, f"not every launch of the candidate could be executed: {unexecuted[0]}"
         if not any(informative(r.results) for r in expected):
             return Correctness.COMPILED, "the results are constant or not finite on every input: agreement says nothing"
-        if self.executor == "interpreter":
+        if executor == "interpreter":
             if blind.only:
                 return Correctness.COMPILED, f"the interpreter cannot see what changed: {', '.join(blind.options[:4])}"
             if blind.semantic:
                 return Correctness.COMPILED, f"the interpreter cannot check {', '.join(blind.semantic[:3])}"
             return Correctness.INTERPRETED, None
-        if self.executor == "emulator":
+        if executor == "emulator":
             return Correctness.EMULATED, None
-        if self.executor == "gpu":
+        if executor == "gpu":
             here = trial.device_arch == self.target.arch
             return (Correctness.EXECUTED if here else Correctness.EXECUTED_ELSEWHERE), None
         return Correctness.COMPILED, "nothing was executed"
