@@ -25,7 +25,7 @@ class SandboxBench:
     request: JobRequest
     baseline: Baseline
     progress: Progress
-    _evaluators: dict[tuple[str, str], Evaluator] = field(default_factory=dict)
+    _evaluators: dict[str, Evaluator] = field(default_factory=dict)
     _measured: dict[str, Measurement] = field(default_factory=dict)
 
     def measure(self, kernel: Kernel) -> Measurement:
@@ -72,14 +72,14 @@ class SandboxBench:
             yield "emulator"
 
     def _evaluate(self, baseline: Kernel, proposal: Proposal, executor: str) -> Evaluation:
-        key = (baseline.digest, executor)
-        if key not in self._evaluators:
+        if baseline.digest not in self._evaluators:
             asked = self.request.options
-            options = EvaluateOptions(executor=executor, allow_approx=asked.allow_approx, seed=asked.seed)
-            self._evaluators[key] = Evaluator(baseline, self.baseline.stored, self.request.target, options)
-        evaluator = self._evaluators[key]
+            options = EvaluateOptions(executor=asked.executor, allow_approx=asked.allow_approx, seed=asked.seed)
+            stored, target = self.baseline.stored, self.request.target
+            self._evaluators[baseline.digest] = Evaluator(baseline, stored, target, options)
+        evaluator = self._evaluators[baseline.digest]
         evaluator.options = replace(evaluator.options, expects=_expectations(proposal))
-        return evaluator.evaluate(proposal.kernel)
+        return evaluator.evaluate(proposal.kernel, executor=executor)
 
 
 def _expectations(proposal: Proposal) -> dict[str, str]:

@@ -138,9 +138,7 @@ def main() -> None:
 def _run(arguments: list[str]) -> int:
     """Run one command; returns the exit code. The one place where every exception ends."""
     try:
-        app(arguments, standalone_mode=False, prog_name="wavesmith")
-    except click.exceptions.Exit as e:
-        return e.exit_code
+        code = app(arguments, standalone_mode=False, prog_name="wavesmith")
     except click.ClickException as e:
         e.show()
         return 2
@@ -156,4 +154,4 @@ def _run(arguments: list[str]) -> int:
             raise
         show_error(f"a fault of ours: {type(e).__name__}: {e}. Set WAVESMITH_DEBUG=1 to see where.")
         return 1
-    return 0
+    return code if isinstance(code, int) else 0
