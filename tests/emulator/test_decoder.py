@@ -1,4 +1,4 @@
-"""The decoder against llvm's disassembler: mnemonic, size and operand text, on compiled kernels and on random encodings."""
+"""The decoder against LLVM: mnemonic, size and operand text, on compiled kernels and on random encodings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def objdump(path: Path) -> Iterator[tuple[str, int, bytes]]:
 
 @pytest.mark.skipif(OBJDUMP is None, reason="needs llvm-objdump")
 @pytest.mark.parametrize("arch", ARCHS)
-def test_every_instruction_of_the_corpus_reads_as_llvm_reads_it(arch: str, corpus_code: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
+def test_every_instruction_of_the_corpus_reads_as_llvm_reads_it(
+    arch: str, corpus_code: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
     seen, wrong = 0, []
     for name, code in corpus_code[arch].items():
         path = tmp_path / f"{name}.hsaco"
@@ -51,9 +53,10 @@ def test_every_instruction_of_the_corpus_reads_as_llvm_reads_it(arch: str, corpu
 
 
 FIXED = {
-    "SOP2": 0b10 << 30, "SOPK": 0b1011 << 28, "SOP1": 0b101111101 << 23, "SOPC": 0b101111110 << 23, "SMEM": 0b110000 << 26,
-    "VOP1": 0b0111111 << 25, "VOP2": 0, "VOPC": 0b0111110 << 25, "VOP3": 0b110100 << 26, "DS": 0b110110 << 26,
-    "FLAT": 0b110111 << 26, "SCRATCH": 0b110111 << 26 | 1 << 14, "GLOBAL": 0b110111 << 26 | 2 << 14, "MUBUF": 0b111000 << 26,
+    "SOP2": 0b10 << 30, "SOPK": 0b1011 << 28, "SOP1": 0b101111101 << 23, "SOPC": 0b101111110 << 23,
+    "SMEM": 0b110000 << 26, "VOP1": 0b0111111 << 25, "VOP2": 0, "VOPC": 0b0111110 << 25, "VOP3": 0b110100 << 26, "DS": 0b110110 << 26,
+    "FLAT": 0b110111 << 26, "SCRATCH": 0b110111 << 26 | 1 << 14, "GLOBAL": 0b110111 << 26 | 2 << 14,
+    "MUBUF": 0b111000 << 26,
 }  # fmt: skip
 OPCODE_BIT = {
     "SOP2": 23, "SOPK": 23, "SOP1": 8, "SOPC": 16, "SMEM": 18, "VOP1": 9, "VOP2": 25, "VOPC": 17, "VOP3": 16, "DS": 17,
@@ -99,7 +102,9 @@ def encoding(kind: str, number: int, row: Opcode, draw: random.Random) -> bytes:
     elif kind == "MUBUF":
         fence = row.mnemonic in ("buffer_inv", "buffer_wbl2")
         fields = draw.randrange(4) << 12 | draw.randrange(1 << 12) | data << 32 | data << 40 | draw.randrange(20) << 48
-        word |= draw.randrange(2) << 14 | draw.randrange(2) << 17 | (0 if fence else fields | draw.choice([4, 128]) << 56)
+        word |= (
+            draw.randrange(2) << 14 | draw.randrange(2) << 17 | (0 if fence else fields | draw.choice([4, 128]) << 56)
+        )
     else:
         returned = row.dst and ("atomic" not in row.properties or draw.random() < 0.5)
         word |= 1 << 16 if returned and "atomic" in row.properties else 0
@@ -145,7 +150,9 @@ UNREADABLE = {"s_set_gpr_idx_on", "ds_swizzle_b32", "s_getreg_b32", "s_setreg_b3
 
 def test_matrix_operands_follow_the_accumulator_bits() -> None:
     # v_mfma_f32_32x32x8_f16 a[0:15], v[2:3], a[4:5], a[16:31]
-    word = 0b110100111 << 23 | 0x4C << 16 | 1 << 15 | 0 | (256 + 2) << 32 | (256 + 4) << 41 | (256 + 16) << 50 | 0b10 << 59
+    word = (
+        0b110100111 << 23 | 0x4C << 16 | 1 << 15 | 0 | (256 + 2) << 32 | (256 + 4) << 41 | (256 + 16) << 50 | 0b10 << 59
+    )
     i = decode(word.to_bytes(8, "little"), 0, "gfx942")
     assert text(i) == "v_mfma_f32_32x32x8_f16 a[0:15], v[2:3], a[4:5], a[16:31]"
     assert [o.kind for o in (*i.dst, *i.src)] == ["agpr", "vgpr", "agpr", "agpr"]

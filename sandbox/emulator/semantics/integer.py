@@ -54,7 +54,7 @@ def _bit_field_unsigned(a: Array, offset: Array, width: Array) -> Array:
 
 def _bit_field_signed(a: Array, offset: Array, width: Array) -> Array:
     count = width & _U32(31)
-    field = _bit_field_unsigned(a.view(_U32), offset, width)
+    field = (a >> (offset & _U32(31)).view(_I32)).view(_U32)  # bits above 31 are copies of the sign
     top = (_U32(32) - count) & _U32(31)
     extended = (field << top).view(_I32) >> top.view(_I32)
     return np.where(count == 0, _I32(0), extended)

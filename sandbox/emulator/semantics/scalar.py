@@ -232,11 +232,11 @@ def build(i: Instruction) -> Step:
         return _save_exec(i)
     if i.mnemonic in _STATEFUL:
         return _STATEFUL[i.mnemonic](i)
-    index, dwords = i.dst[0].index, i.dst[0].dwords
-    reads = [scalar_reader(s) for s in i.src]
     two, one = TWO_SOURCES.get(i.mnemonic), ONE_SOURCE.get(i.mnemonic)
     if two is None and one is None:
         raise unsupported(i)
+    index, dwords = i.dst[0].index, i.dst[0].dwords
+    reads = [scalar_reader(s) for s in i.src]
 
     def step(w: Wave) -> None:
         value, scc = two(reads[0](w), reads[1](w)) if two else one(reads[0](w))  # type: ignore[misc]
