@@ -18,6 +18,7 @@ from typing import Any
 
 from sandbox.assembly import Assembly, harness_statements, stored_with
 from sandbox.compile_cache import cache_root
+from sandbox.emulator import native
 from sandbox.errors import InputError
 from sandbox.frames import FrameReader
 from sandbox.isolation import Confinement, Ended, Limits, run_isolated
@@ -169,10 +170,18 @@ def run_child(
         cache = cache_root() / "compile" / kernel.digest[:32]
         cache.mkdir(parents=True, exist_ok=True)
         full = {**job, "folder": str(source), "limits": asdict(limits), "cache": str(cache)}
+        readable = [scratch]
+        if job["executor"] == "emulator":
+            # Built here once: inside the child it would be built anew for every run.
+            native.library()
+            readable.append(cache_root() / "emulator")
+            full["cache_root"] = str(cache_root())
         (scratch / "job.json").write_text(json.dumps(full))
         root = Path(__file__).resolve().parent.parent
         command = [sys.executable, "-P", "-s", "-c", _BOOT.format(root=str(root)), "--job", str(scratch / "job.json")]
-        confinement = Confinement((scratch,), (cache,), work, gpu=job["executor"] == "gpu")
+        confinement = Confinement(
+            tuple(p for p in readable if p.exists()), (cache,), work, gpu=job["executor"] == "gpu"
+        )
         ended = run_isolated(command, confinement=confinement, limits=limits, on_result=reader.feed)
     return assembly, ended, failure_of(assembly, reader, ended, limits)
 

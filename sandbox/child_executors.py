@@ -102,22 +102,15 @@ class EmulatorExecutor:
     def execute(self, launch: PendingLaunch, budget_s: float) -> tuple[str, ...]:
         if not isinstance(launch.compiled, Compiled):
             raise CannotExecute("it did not compile, so there is no code object to emulate")
-        return emulate(launch, launch.compiled, budget_s)
+        from sandbox.child_emulate import CannotEmulate, emulate_launch
 
-
-def emulate(launch: PendingLaunch, compiled: Compiled, budget_s: float) -> tuple[str, ...]:
-    """The one seam to the emulator: run `compiled` on the launch's own memory."""
-    try:
-        from sandbox.emulator.launch import emulate_launch
-    except ImportError:
-        raise CannotExecute("the emulator is not part of this installation") from None
-    from sandbox.emulator.launch import EmulationUnsupported
-
-    try:
-        emulate_launch(compiled, launch.fn, launch.args, launch.kwargs, launch.grid, budget_s=budget_s)
-    except EmulationUnsupported as e:
-        raise CannotExecute(str(e)) from e
-    return ()
+        try:
+            result = emulate_launch(
+                launch.compiled, launch.fn, launch.args, launch.kwargs, launch.grid, launch.target, budget_s=budget_s
+            )
+        except CannotEmulate as e:
+            raise CannotExecute(str(e)) from e
+        return tuple(str(finding) for finding in result.findings)
 
 
 _EXECUTORS: dict[str, type[Executor]] = {

@@ -44,6 +44,8 @@ class Job:
     compile: bool = True
     cache: str | None = None
     options: Mapping[str, Any] | None = None
+    cache_root: str | None = None
+    """Where the emulator's compiled core lies."""
 
     @classmethod
     def read(cls, path: Path) -> Job:
@@ -93,6 +95,8 @@ def confine(limits: Limits) -> None:
 
 def run(job: Job, channel: FrameWriter) -> int:
     """Prepare, then run the mode. Exit status 0 whenever the run itself worked, whatever the harness did."""
+    if job.cache_root is not None:
+        os.environ["WAVESMITH_CACHE_DIR"] = job.cache_root
     import torch
     import triton
 
