@@ -25,7 +25,8 @@ def sopc(w: Window) -> Instruction:
     op = field(w.word, 16, 7)
     row = w.row("SOPC", op)
     if row.src[1] == "imm4":
-        return Instruction(row.mnemonic, "SOPC", op, 4, imm=field(w.word, 8, 8))
+        index = w.source(field(w.word, 0, 8), row.src[0])
+        return Instruction(row.mnemonic, "SOPC", op, 4 + w.literal_size, src=(index,), imm=field(w.word, 8, 4))
     src = (w.source(field(w.word, 0, 8), row.src[0]), w.source(field(w.word, 8, 8), row.src[1]))
     return Instruction(row.mnemonic, "SOPC", op, 4 + w.literal_size, src=src)
 

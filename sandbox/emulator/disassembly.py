@@ -251,7 +251,13 @@ def _setreg_value(value: int) -> str:
     return str(value) if value <= 64 else hex(value)
 
 
+def _index_mode(imm: int) -> str:
+    return f"gpr_idx({','.join(name for k, name in enumerate(('SRC0', 'SRC1', 'SRC2', 'DST')) if imm >> k & 1)})"
+
+
 def _scalar_immediate(i: Instruction) -> str:
+    if i.mnemonic == "s_set_gpr_idx_mode":
+        return f"{i.mnemonic} {_index_mode(i.imm)}"
     if i.encoding == "SOPP":
         if i.mnemonic == "s_waitcnt":
             return f"s_waitcnt {_waitcnt(i.imm)}"
@@ -283,6 +289,8 @@ def text(i: Instruction) -> str:
         operands, modifiers = _memory_text(i)
     elif i.encoding.startswith("SOP"):
         operands, modifiers = [operand_text(o) for o in (*i.dst, *i.src)], []
+        if i.mnemonic == "s_set_gpr_idx_on":
+            operands.append(_index_mode(i.imm))
     else:
         operands, modifiers = _vector_text(i)
     no_suffix = {

@@ -58,6 +58,7 @@ class Wave:
         "done",
         "executed",
         "group",
+        "index_mode",
         "index",
         "instruction",
         "mode",
@@ -79,6 +80,8 @@ class Wave:
         self.pc = 0
         self.next_pc = 0
         self.instruction: Instruction | None = None
+        self.index_mode = False
+        """Vector register numbers are offset by M0[7:0], in the operands that M0[15:12] names."""
         self.done = False
         self.at_barrier = False
         self.executed = 0

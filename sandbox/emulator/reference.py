@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sandbox.emulator.counters import instruction_counters
 from sandbox.emulator.decoder import decode
-from sandbox.emulator.instruction import EXEC_LO, DecodeError, Instruction, Unsupported
+from sandbox.emulator.instruction import EXEC_LO, DecodeError, Instruction, Operand, Unsupported
 from sandbox.emulator.launch import XCCS, Launch
-from sandbox.emulator.machine import Findings, Wave, Workgroup
+from sandbox.emulator.machine import VGPRS, Findings, Wave, Workgroup
 from sandbox.emulator.result import EmulationResult, Status, Trapped
 from sandbox.emulator.semantics import control, lds, matrix, packed, scalar, vector, vmem
 from sandbox.emulator.semantics.operands import Step
@@ -49,6 +50,23 @@ def build_step(i: Instruction, arch: str) -> Step:
     return vector.build(i, arch)
 
 
+_INDEXED = frozenset({"VOP1", "VOP2", "VOPC", "VOP3", "VOP3P"})
+
+
+def _shifted(i: Instruction, offset: int, which: int) -> Instruction:
+    """`i` with `offset` added to its vector registers: sources by bits 0-2 of `which`, the destination by bit 3."""
+
+    def move(o: Operand, chosen: bool) -> Operand:
+        if o.kind != "vgpr" or not chosen:
+            return o
+        if o.index + offset + o.dwords > VGPRS:
+            raise Unsupported(i.mnemonic, f"v{o.index + offset} through the index register")
+        return replace(o, index=o.index + offset)
+
+    sources = tuple(move(o, bool(which >> min(n, 2) & 1)) for n, o in enumerate(i.src))
+    return replace(i, src=sources, dst=tuple(move(o, bool(which >> 3 & 1)) for o in i.dst))
+
+
 class Core:
     """Decoded steps of one code object, and the loop that runs waves through them."""
 
@@ -58,6 +76,7 @@ class Core:
         self.arch = launch.code.arch
         self.left = budget
         self.steps: dict[int, tuple[Step, Instruction]] = {}
+        self.indexed: dict[tuple[int, int], Step] = {}
         self.executed: Counter[int] = Counter()
 
     def step_at(self, pc: int) -> tuple[Step, Instruction]:
@@ -73,6 +92,14 @@ class Core:
             found = self.steps[pc] = (build_step(instruction, self.arch), instruction)
         return found
 
+    def indexed_step(self, pc: int, i: Instruction, wave: Wave) -> Step:
+        """The step of a vector instruction whose register numbers M0 shifts."""
+        key = (pc, wave.m0 & 0xF0FF)
+        found = self.indexed.get(key)
+        if found is None:
+            found = self.indexed[key] = build_step(_shifted(i, wave.m0 & 0xFF, wave.m0 >> 12 & 15), self.arch)
+        return found
+
     def advance(self, wave: Wave, limit: int) -> None:
         """Run up to `limit` instructions, to the next barrier or to the end."""
         group = wave.group
@@ -86,6 +113,8 @@ class Core:
             wave.next_pc = pc + instruction.size
             group.clock += 1
             self.executed[pc] += 1
+            if wave.index_mode and instruction.encoding in _INDEXED:
+                step = self.indexed_step(pc, instruction, wave)
             step(wave)
             wave.pc = wave.next_pc
             if wave.done or wave.at_barrier:
@@ -204,6 +233,3 @@ def _exhausted(group: Workgroup | None, budget: int) -> tuple[Status, str]:
             f"Waves {blocked} wait at a barrier that others did not reach in {budget} instructions{place}.",
         )
     return "budget", f"The kernel did not end within {budget} wave instructions{place}."
-
-
-StepBuilder = Callable[[Instruction, str], Step]

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from sandbox.emulator import fast, reference
 from sandbox.emulator.launch import Argument, prepare, sample_workgroups
 from sandbox.emulator.loader import CodeObject
-from sandbox.emulator.memory import Memory
+from sandbox.emulator.memory import Allocation, Memory
 from sandbox.emulator.result import EmulationResult
 from sandbox.errors import InputError, ToolMissing
 
 Schedule = Literal["lockstep", "sequential", "reverse", "random"]
 DEFAULT_BUDGET = 20_000_000
+_REFERENCE_BUDGET = 3_000_000
+"""Where the reference core stands in for the fast one, which lacks a few instructions: it is a hundred times slower."""
 
 
 def emulate(
@@ -38,14 +43,17 @@ def emulate(
     kernarg segment; hidden arguments are filled in. `dynamic_lds_bytes` is LDS beyond what the kernel declares (all of
     it for Triton: its `metadata.shared`). `workgroups` limits the run to a number of them (first, last and seeded
     others) or to those listed. `instruction_budget` counts wave instructions of the whole run. `core` is `fast` (C,
-    compiled on first use), `reference` (numpy), or `auto`: fast where a C compiler is. `model` adds modelled counters
-    (cache traffic, LDS bank conflicts), which only the fast core has.
+    compiled on first use), `reference` (numpy), or `auto`: fast where a C compiler is, and the reference core for short
+    runs that need an instruction only it has. `model` adds modelled counters (cache traffic, LDS bank conflicts), which
+    only the fast core has.
 
     Raises `InputError` for a launch that hardware would refuse, `ToolMissing` where the fast core was asked for and
     cannot be built. What the kernel does wrong is in the result.
     """
     if schedule not in reference.SCHEDULES:
-        raise InputError(f"There is no schedule {schedule!r}.", remedy=f"Choose one of {', '.join(reference.SCHEDULES)}.")
+        raise InputError(
+            f"There is no schedule {schedule!r}.", remedy=f"Choose one of {', '.join(reference.SCHEDULES)}."
+        )
     launch = prepare(code_object, kernel_name, grid, block, arguments, memory, dynamic_lds_bytes)
     if workgroups == "all":
         numbers = list(range(launch.workgroups))
@@ -59,4 +67,25 @@ def emulate(
         return reference.run(launch, numbers, schedule, seed, instruction_budget)
     if not fast.available():
         raise ToolMissing("The fast core needs a C compiler (cc, gcc or clang) on the PATH.")
-    return fast.run(launch, numbers, schedule, seed, instruction_budget, model=model)
+    before = _saved(launch.memory) if core == "auto" else []
+    result = fast.run(launch, numbers, schedule, seed, instruction_budget, model=model)
+    if core == "auto" and result.status == "unsupported":
+        _restore(before)
+        again = reference.run(launch, numbers, schedule, seed, min(instruction_budget, _REFERENCE_BUDGET))
+        return again if again.status != "budget" else result
+    return result
+
+
+_Saved = tuple[Allocation, npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]
+
+
+def _saved(memory: Memory) -> list[_Saved]:
+    """Copies of the buffers a kernel may change."""
+    return [(a, a.data.copy(), None if a.initialised is None else a.initialised.copy()) for a in memory if a.writable]
+
+
+def _restore(saved: list[_Saved]) -> None:
+    for allocation, data, initialised in saved:
+        allocation.data[:] = data
+        if allocation.initialised is not None and initialised is not None:
+            allocation.initialised[:] = initialised

@@ -70,7 +70,11 @@ def changed(data: bytes, offset: int, value: bytes) -> bytes:
 
 def test_every_kind_of_bad_object_has_one_clear_error(add: bytes, hip: bytes) -> None:
     descriptor = load_code_object(add).kernel("add_kernel").descriptor_address
-    in_file = next(i for i in range(0, len(add), 64) if add[i : i + 64] == load_code_object(add).elf.image[descriptor : descriptor + 64])
+    in_file = next(
+        i
+        for i in range(0, len(add), 64)
+        if add[i : i + 64] == load_code_object(add).elf.image[descriptor : descriptor + 64]
+    )
     cases = {
         "not an ELF file": b"hello",
         "ends inside the ELF header": add[:40],
@@ -118,14 +122,20 @@ def test_a_launch_that_hardware_would_refuse(add: bytes) -> None:
         launch(code, [0] * 6, workgroups=[3])
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x92\x01", b"\xdd\xff\xff\xff\xff", b"\xa5abc", b"\x81\x90\x01", b"\x91" * 40])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xc1", b"\x92\x01", b"\xdd\xff\xff\xff\xff", b"\xa5abc", b"\x81\x90\x01", b"\x91" * 40]
+)
 def test_bad_metadata_encodings(data: bytes) -> None:
     with pytest.raises(MsgpackError):
         unpack(data)
 
 
 def test_metadata_encodings() -> None:
-    assert unpack(b"\x83\xa1a\x01\xa1b\x93\xc0\xc2\xc3\xa1c\xcd\x01\x00") == {"a": 1, "b": [None, False, True], "c": 256}
+    assert unpack(b"\x83\xa1a\x01\xa1b\x93\xc0\xc2\xc3\xa1c\xcd\x01\x00") == {
+        "a": 1,
+        "b": [None, False, True],
+        "c": 256,
+    }
     assert unpack(b"\x94\xff\xd1\xff\x00\xd9\x02hi\xcb?\xf0\0\0\0\0\0\0") == [-1, -256, "hi", 1.0]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sandbox.emulator.instruction import Instruction
+from sandbox.emulator.instruction import M0, Instruction
 from sandbox.emulator.machine import LANES, Wave, unsupported
 from sandbox.emulator.semantics.access import load_global, store_global
 from sandbox.emulator.semantics.operands import Step, scalar_reader
@@ -139,6 +139,33 @@ def _set_register(i: Instruction) -> Step:
     return step
 
 
+def _index_on(i: Instruction) -> Step:
+    """Vector registers indexed by a scalar: the index goes to M0[7:0], the operands it applies to are in M0[15:12]."""
+    read = scalar_reader(i.src[0])
+
+    def step(w: Wave) -> None:
+        w.write_sgpr(M0, (w.m0 & ~0xF0FF) | (read(w) & 0xFF) | (i.imm & 15) << 12)
+        w.index_mode = True
+
+    return step
+
+
+def _index_off(i: Instruction) -> Step:
+    def step(w: Wave) -> None:
+        w.index_mode = False
+
+    return step
+
+
+def _index_mode(i: Instruction) -> Step:
+    return lambda w: w.write_sgpr(M0, (w.m0 & ~0xF000) | (i.imm & 15) << 12)
+
+
+def _index_value(i: Instruction) -> Step:
+    read = scalar_reader(i.src[0])
+    return lambda w: w.write_sgpr(M0, (w.m0 & ~0xFF) | (read(w) & 0xFF))
+
+
 def _time(i: Instruction) -> Step:
     index = i.dst[0].index
     return lambda w: w.write_sgpr(index, w.group.clock, 2)
@@ -199,6 +226,10 @@ _BUILDERS: dict[str, Callable[[Instruction], Step]] = {
     "s_getreg_b32": _get_register,
     "s_setreg_b32": _set_register,
     "s_setreg_imm32_b32": _set_register,
+    "s_set_gpr_idx_on": _index_on,
+    "s_set_gpr_idx_off": _index_off,
+    "s_set_gpr_idx_mode": _index_mode,
+    "s_set_gpr_idx_idx": _index_value,
     "s_memtime": _time,
     "s_memrealtime": _time,
 }

@@ -29,9 +29,20 @@ DTYPES: dict[str, Any] = {
     **{f"{k}32": np.uint32 for k in "bu"},
     **{f"{k}64": np.uint64 for k in "bu"},
     **{f"{k}16": np.uint16 for k in "bu"},
-    "i32": np.int32, "i64": np.int64, "i16": np.int16, "f32": np.float32, "f64": np.float64, "f16": np.float16,
-    "bf16": np.uint16, "f16x2": np.uint32, "bf16x2": np.uint32, "u16x2": np.uint32, "i16x2": np.uint32,
-    "f32x2": np.uint64, "b32x2": np.uint64, "b8": np.uint32,
+    "i32": np.int32,
+    "i64": np.int64,
+    "i16": np.int16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "f16": np.float16,
+    "bf16": np.uint16,
+    "f16x2": np.uint32,
+    "bf16x2": np.uint32,
+    "u16x2": np.uint32,
+    "i16x2": np.uint32,
+    "f32x2": np.uint64,
+    "b32x2": np.uint64,
+    "b8": np.uint32,
 }
 """Array element type of each operand type; packed and bf16 operands are handed over as raw bits."""
 

@@ -11,7 +11,7 @@ from sandbox.emulator.instruction import Instruction
 from sandbox.emulator.machine import Wave, unsupported
 from sandbox.emulator.semantics import floating, integer
 from sandbox.emulator.semantics.convert import bf16_to_f32, pack16
-from sandbox.emulator.semantics.exact import Array, fma32
+from sandbox.emulator.semantics.exact import Array, fma16, fma32
 from sandbox.emulator.semantics.operands import Reader, Step, denormal_mode, flush, merged, raw_reader, row_of
 from sandbox.emulator.semantics.operands import reader as typed_reader
 
@@ -111,6 +111,15 @@ def _packed_move(i: Instruction) -> Step:
         w.write_vgpr(row + 1, b)
 
     return step
+
+
+def fma_halves(a: Array, b: Array, c: Array) -> Array:
+    """v_pk_fmac_f16: two half-precision fused multiply-adds on the halves of dwords."""
+
+    def half(bits: Array, shift: int) -> Array:
+        return (bits >> np.uint32(shift)).astype(np.uint16).view(np.float16)
+
+    return pack16(fma16(half(a, 0), half(b, 0), half(c, 0)), fma16(half(a, 16), half(b, 16), half(c, 16)))
 
 
 def _mix_source(i: Instruction, n: int) -> Reader:

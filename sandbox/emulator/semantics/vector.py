@@ -9,7 +9,7 @@ import numpy as np
 
 from sandbox.emulator.instruction import Instruction
 from sandbox.emulator.machine import Mask, Wave, lanes_of, mask_of, unsupported
-from sandbox.emulator.semantics import compare, convert, division, floating, integer, lanes, narrow, sdwa
+from sandbox.emulator.semantics import compare, convert, division, floating, integer, lanes, narrow, packed, sdwa
 from sandbox.emulator.semantics.operands import (
     FLOATS,
     Array,
@@ -29,6 +29,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **division.OPERATIONS,
     **convert.OPERATIONS,
     **compare.OPERATIONS,
+    "v_pk_fmac_f16": packed.fma_halves,
 }
 """Every operation that is a function of its sources alone."""
 
@@ -48,9 +49,7 @@ def build(i: Instruction, arch: str) -> Step:
     if i.mnemonic.startswith("v_bitop3"):
         return _bitop3(i)
     if i.mnemonic.startswith("v_dot"):
-        from sandbox.emulator.semantics.packed import build_dot
-
-        return build_dot(i)
+        return packed.build_dot(i)
     _check_op_sel(i)
     if i.mnemonic.startswith(("v_cmp_", "v_cmpx_")):
         return _compare(i)
