@@ -70,6 +70,8 @@ class Evaluation:
     baseline_profiles: Mapping[str, Profile] = field(default_factory=dict)
     candidate_profiles: Mapping[str, Profile] = field(default_factory=dict)
     statements: tuple[str, ...] = ()
+    doubt: str | None = None
+    """What stands between `correctness` and a higher level."""
 
 
 def evaluate(
@@ -139,7 +141,14 @@ class Evaluator:
         blind = find_blind_edits(self.baseline, candidate)
         level, doubt = self._correctness(trial, expected, blind, executor)
         verdict, statements = self._verdict(trial, level, doubt, gate, len(expected))
-        return Evaluation(verdict, level, gate.checks(), statements=statements, **base)  # type: ignore[arg-type]
+        return Evaluation(
+            verdict,
+            level,
+            gate.checks(),
+            statements=statements,
+            doubt=doubt,
+            **base,  # type: ignore[arg-type]
+        )
 
     def _verdict(
         self, trial: Trial, level: Correctness, doubt: str | None, gate: Gate, calls: int
