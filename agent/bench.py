@@ -42,15 +42,18 @@ class SandboxBench:
             return screened
         executors = self._executors()
         evaluation = self._evaluate(baseline.kernel, proposal, next(executors))
+        doubts = [evaluation.doubt] if evaluation.doubt else []
         for executor in executors:
             if not isinstance(evaluation.verdict, Accepted | NoGain) or evaluation.correctness.validated:
                 break
             self.progress.step(f"judging {proposal.id} again with the {executor}")
             stronger = self._evaluate(baseline.kernel, proposal, executor)
+            doubts = [] if stronger.correctness.validated else [*doubts, *([stronger.doubt] if stronger.doubt else [])]
             if stronger.correctness > evaluation.correctness or not isinstance(stronger.verdict, Accepted | NoGain):
                 evaluation = stronger
         before, after = evaluation.baseline_profiles, evaluation.candidate_profiles
-        return Judgement(evaluation.verdict, evaluation.statements, _changes(before, after))
+        doubt = "; ".join(dict.fromkeys(doubts)) or None
+        return Judgement(evaluation.verdict, evaluation.statements, _changes(before, after), doubt)
 
     def _screen(self, baseline: Measurement, proposal: Proposal) -> Judgement | None:
         """A verdict that the code objects alone give; None when results have to be looked at."""

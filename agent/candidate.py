@@ -112,6 +112,8 @@ class Judgement:
     statements: tuple[str, ...] = ()
     metrics: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Metric name to (baseline, candidate), as far as both are known."""
+    doubt: str | None = None
+    """What stands between the level that was reached and a higher one."""
 
 
 class Fate(StrEnum):
@@ -167,8 +169,8 @@ def speed_of(verdict: Verdict | None) -> Speed:
 def describe(verdict: Verdict) -> str:
     """One sentence on a verdict, claiming no more than its levels allow."""
     match verdict:
-        case Accepted(built_now=True):
-            return "builds now and computes the right result"
+        case Accepted(built_now=True, correctness=level):
+            return f"builds now, {'and its results match' if level.validated else 'but no results were compared'}"
         case Accepted(gain=gain):
             return gain.statement if gain else "accepted"
         case NoGain(reason=reason) | Inconclusive(reason=reason):

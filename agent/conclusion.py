@@ -53,8 +53,9 @@ def conclude(start: Measurement, found: Found, target: Target, require: Requirem
         if not missing:
             outcome = Outcome.BUILDS_NOW if final.verdict.built_now else Outcome.IMPROVED
             return Conclusion(outcome, _success(found, final, target), found.best.kernel, unshown)
-        chain = _chain_offer(found.best, final, missing)
-        return Conclusion(Outcome.INCONCLUSIVE, f"A candidate was found, but {missing}.", None, (chain, *unshown))
+        because = f"{missing} ({final.doubt})" if final.doubt else missing
+        chain = _chain_offer(found.best, final, because)
+        return Conclusion(Outcome.INCONCLUSIVE, f"A candidate was found, but {because}.", None, (chain, *unshown))
     if unshown:
         return Conclusion(Outcome.INCONCLUSIVE, _unshown_summary(unshown, target), None, unshown)
     if not start.builds:
