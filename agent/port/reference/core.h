@@ -1,0 +1,390 @@
+// A CPU model of CUDA's execution: blocks one after another, threads as fibers, warps of 32 lanes.
+// Warp intrinsics meet by their mask, as CUDA's manual states them; nothing here knows of 64-lane wavefronts.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+namespace wavesmith_reference {
+enum Exit { fault = 30, deadlock = 31, undefined = 32, unsupported = 33 };
+[[noreturn]] inline void stop(Exit code, const char* why) {
+  fprintf(stderr, "reference: %s\n", why);
+  fflush(stderr);
+  _exit(code);
+}
+struct Index { unsigned x, y, z; };
+enum class State { runnable, barrier, meeting, converging, done };
+struct Fiber {
+  ucontext_t context;
+  State state;
+  Index thread;
+  unsigned rank, lane, warp;
+  unsigned wait_mask;
+  unsigned long long generation;
+  const void* site;
+  unsigned converged;
+};
+struct Meeting {
+  unsigned arrived = 0, published = 0;
+  unsigned long long generation = 0;
+  alignas(16) unsigned char values[32][32];
+  alignas(16) unsigned char results[32][32];
+};
+struct Warp {
+  unsigned alive = 0;
+  std::map<unsigned, Meeting> meetings;
+};
+inline std::vector<Fiber> fibers;
+inline std::vector<Warp> warps;
+inline ucontext_t scheduler;
+inline Fiber* current = nullptr;
+inline unsigned long long votes = 0, votes_result = 0, barrier_arrivals = 0;
+inline bool reverse_order = false;
+inline std::function<void()> body;
+inline constexpr size_t stack_bytes = 256 * 1024;
+inline char* stacks = nullptr;
+alignas(256) inline unsigned char dynamic_shared[256 * 1024];
+}  // namespace wavesmith_reference
+
+struct uint3 { unsigned x, y, z; };
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  operator uint3() const { return {x, y, z}; }
+};
+inline uint3 threadIdx, blockIdx;
+inline dim3 blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+namespace wavesmith_reference {
+inline void resume(Fiber& f) {
+  current = &f;
+  threadIdx = {f.thread.x, f.thread.y, f.thread.z};
+  swapcontext(&scheduler, &f.context);
+  current = nullptr;
+}
+inline void leave() { swapcontext(&current->context, &scheduler); }
+inline void trampoline() {
+  body();
+  Fiber& f = *current;
+  f.state = State::done;
+  Warp& w = warps[f.warp];
+  w.alive &= ~(1u << f.lane);
+  setcontext(&scheduler);
+}
+inline void publish_ready(Warp& w) {
+  for (auto& [mask, m] : w.meetings) {
+    const unsigned needed = mask & w.alive;
+    if (m.arrived && (m.arrived & needed) == needed) {
+      memcpy(m.results, m.values, sizeof m.results);
+      m.published = m.arrived;
+      m.arrived = 0;
+      m.generation++;
+    }
+  }
+}
+/// Every live lane of the mask hands in a value and sees those of all: the meaning of every _sync intrinsic.
+inline const Meeting& meet(unsigned mask, const void* value, size_t bytes) {
+  Fiber& f = *current;
+  Warp& w = warps[f.warp];
+  if (!(mask >> f.lane & 1u)) stop(undefined, "a lane calls a warp intrinsic with a mask that does not name it");
+  Meeting& m = w.meetings[mask];
+  memset(m.values[f.lane], 0, sizeof m.values[f.lane]);
+  memcpy(m.values[f.lane], value, bytes);
+  m.arrived |= 1u << f.lane;
+  const unsigned long long before = m.generation;
+  publish_ready(w);
+  while (m.generation == before) {
+    f.state = State::meeting;
+    f.wait_mask = mask;
+    f.generation = before;
+    leave();
+  }
+  f.state = State::runnable;
+  return m;
+}
+/// The lanes of the warp that are at this very call: what __activemask and the intrinsics without a mask see.
+inline unsigned converge(const void* site) {
+  Fiber& f = *current;
+  f.site = site;
+  f.state = State::converging;
+  leave();
+  return f.converged;
+}
+inline void yield_now() { leave(); }
+inline bool release_converging(Warp& w, unsigned first, unsigned count) {
+  const void* site = nullptr;
+  for (unsigned i = 0; i < count; i++)
+    if (fibers[first + i].state == State::converging && (!site || fibers[first + i].site < site)) site = fibers[first + i].site;
+  if (!site) return false;
+  unsigned group = 0;
+  for (unsigned i = 0; i < count; i++)
+    if (fibers[first + i].state == State::converging && fibers[first + i].site == site) group |= 1u << fibers[first + i].lane;
+  for (unsigned i = 0; i < count; i++)
+    if (group >> fibers[first + i].lane & 1u && fibers[first + i].state == State::converging && fibers[first + i].site == site) {
+      fibers[first + i].state = State::runnable;
+      fibers[first + i].converged = group;
+    }
+  (void)w;
+  return true;
+}
+inline bool run_warp(unsigned index, unsigned total) {
+  const unsigned first = index * 32, count = std::min(32u, total - first);
+  Warp& w = warps[index];
+  bool any = false;
+  for (;;) {
+    bool ran = false;
+    for (unsigned k = 0; k < count; k++) {
+      Fiber& f = fibers[first + (reverse_order ? count - 1 - k : k)];
+      if (f.state == State::meeting && w.meetings[f.wait_mask].generation != f.generation) f.state = State::runnable;
+      if (f.state != State::runnable) continue;
+      resume(f);
+      publish_ready(w);
+      ran = any = true;
+    }
+    if (!ran && !release_converging(w, first, count)) return any;
+    any = any || !ran;
+  }
+}
+inline void run_block(unsigned total) {
+  const unsigned warp_count = (total + 31) / 32;
+  for (;;) {
+    bool any = false;
+    for (unsigned k = 0; k < warp_count; k++) any |= run_warp(reverse_order ? warp_count - 1 - k : k, total);
+    unsigned waiting = 0, done = 0;
+    for (unsigned i = 0; i < total; i++) waiting += fibers[i].state == State::barrier, done += fibers[i].state == State::done;
+    if (done == total) return;
+    if (waiting && waiting + done == total) {
+      votes_result = votes;
+      votes = 0;
+      for (unsigned i = 0; i < total; i++) if (fibers[i].state == State::barrier) fibers[i].state = State::runnable;
+    } else if (!any) {
+      stop(deadlock, "threads wait for others that never come");
+    }
+  }
+}
+inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> kernel, unsigned char poison = 0) {
+  const unsigned total = block.x * block.y * block.z;
+  if (total == 0 || total > 1024 || shared_bytes > sizeof dynamic_shared) stop(unsupported, "the launch is outside the limits");
+  if (!stacks) stacks = (char*)mmap(nullptr, stack_bytes * 1024, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  gridDim = grid;
+  blockDim = block;
+  body = std::move(kernel);
+  for (unsigned z = 0; z < grid.z; z++)
+    for (unsigned y = 0; y < grid.y; y++)
+      for (unsigned x = 0; x < grid.x; x++) {
+        blockIdx = {x, y, z};
+        memset(dynamic_shared, poison, sizeof dynamic_shared);
+        fibers.assign(total, Fiber{});
+        warps.assign((total + 31) / 32, Warp{});
+        for (unsigned i = 0; i < total; i++) {
+          Fiber& f = fibers[i];
+          f.state = State::runnable;
+          f.thread = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};
+          f.rank = i;
+          f.lane = i % 32;
+          f.warp = i / 32;
+          warps[f.warp].alive |= 1u << f.lane;
+          getcontext(&f.context);
+          f.context.uc_stack.ss_sp = stacks + i * stack_bytes;
+          f.context.uc_stack.ss_size = stack_bytes;
+          f.context.uc_link = &scheduler;
+          makecontext(&f.context, trampoline, 0);
+        }
+        run_block(total);
+      }
+}
+struct Config { dim3 grid, block; size_t shared; };
+inline Config config(dim3 grid, dim3 block, size_t shared = 0, const void* = nullptr) { return {grid, block, shared}; }
+}  // namespace wavesmith_reference
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __constant__ static
+#define __managed__ static
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __grid_constant__
+#define __align__(n) __attribute__((aligned(n)))
+#define __CUDACC__ 1
+#define __NVCC__ 1
+#define __CUDA_ARCH__ 800
+#define CUDART_VERSION 12040
+#define CUDA_VERSION 12040
+#define __HIP_DEVICE_COMPILE__ 1
+#define WAVESMITH_CUDA_CAPABILITY 800
+
+inline void __syncthreads() {
+  wavesmith_reference::current->state = wavesmith_reference::State::barrier;
+  wavesmith_reference::leave();
+}
+inline int __syncthreads_count(int p) { wavesmith_reference::votes += p != 0; __syncthreads(); const int r = (int)wavesmith_reference::votes_result; __syncthreads(); return r; }
+inline int __syncthreads_or(int p) { return __syncthreads_count(p != 0) != 0; }
+inline int __syncthreads_and(int p) { return __syncthreads_count(p == 0) == 0; }
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+inline void __threadfence_system() {}
+inline void __nanosleep(unsigned) { wavesmith_reference::yield_now(); }
+[[noreturn]] inline void __trap() { wavesmith_reference::stop(wavesmith_reference::undefined, "the kernel traps"); }
+inline void __brkpt() { __trap(); }
+inline void __prof_trigger(int) {}
+inline long long clock64() { static long long now = 0; return now += 16; }
+inline unsigned __smid() { return 0; }
+
+// ---- warp intrinsics -------------------------------------------------------------------------------------------------
+namespace wavesmith_reference {
+template <class T> T value_of(const Meeting& m, unsigned lane) { T v; memcpy(&v, m.results[lane], sizeof(T)); return v; }
+template <class T> T pick(unsigned mask, T v, unsigned from) {
+  static_assert(sizeof(T) <= 32, "value too large");
+  const Meeting& m = meet(mask, &v, sizeof(T));
+  return m.published >> from & 1u ? value_of<T>(m, from) : v;
+}
+inline unsigned gather_votes(unsigned mask, bool p) {
+  const Meeting& m = meet(mask, &p, sizeof p);
+  unsigned r = 0;
+  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u && m.results[i][0]) r |= 1u << i;
+  return r;
+}
+inline unsigned lane() { return current->lane; }
+template <class T, class F> T fold(unsigned mask, T v, F f) {
+  const Meeting& m = meet(mask, &v, sizeof(T));
+  bool first = true;
+  T r{};
+  for (unsigned i = 0; i < 32; i++) {
+    if (!(m.published >> i & 1u)) continue;
+    const T x = value_of<T>(m, i);
+    r = first ? x : f(r, x);
+    first = false;
+  }
+  return r;
+}
+}  // namespace wavesmith_reference
+inline void __syncwarp(unsigned mask = 0xffffffffu) { char c = 0; wavesmith_reference::meet(mask, &c, 1); }
+template <class T> T __shfl_sync(unsigned mask, T v, int source, int width = 32) {
+  const unsigned base = wavesmith_reference::lane() / width * width;
+  return wavesmith_reference::pick(mask, v, base + (unsigned)source % width);
+}
+template <class T> T __shfl_up_sync(unsigned mask, T v, unsigned d, int width = 32) {
+  const unsigned l = wavesmith_reference::lane(), in = l % width;
+  return wavesmith_reference::pick(mask, v, in >= d ? l - d : l);
+}
+template <class T> T __shfl_down_sync(unsigned mask, T v, unsigned d, int width = 32) {
+  const unsigned l = wavesmith_reference::lane(), in = l % width;
+  return wavesmith_reference::pick(mask, v, in + d < (unsigned)width ? l + d : l);
+}
+template <class T> T __shfl_xor_sync(unsigned mask, T v, int x, int width = 32) {
+  const unsigned l = wavesmith_reference::lane(), to = l ^ (unsigned)x;
+  return wavesmith_reference::pick(mask, v, to < 32 && to / width <= l / width ? to : l);
+}
+inline unsigned __ballot_sync(unsigned mask, int p) { return wavesmith_reference::gather_votes(mask, p != 0); }
+inline int __any_sync(unsigned mask, int p) { return __ballot_sync(mask, p) != 0; }
+inline int __all_sync(unsigned mask, int p) { return __ballot_sync(mask, !p) == 0; }
+inline int __uni_sync(unsigned mask, int p) { const unsigned yes = __ballot_sync(mask, p), no = __ballot_sync(mask, !p); return yes == 0 || no == 0; }
+template <class T> unsigned __match_any_sync(unsigned mask, T v) {
+  const auto& m = wavesmith_reference::meet(mask, &v, sizeof(T));
+  unsigned r = 0;
+  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u && memcmp(m.results[i], &v, sizeof(T)) == 0) r |= 1u << i;
+  return r;
+}
+template <class T> unsigned __match_all_sync(unsigned mask, T v, int* p) {
+  const auto& m = wavesmith_reference::meet(mask, &v, sizeof(T));
+  bool same = true;
+  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u) same = same && memcmp(m.results[i], &v, sizeof(T)) == 0;
+  *p = same;
+  return same ? mask : 0;
+}
+template <class T> T __reduce_add_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a + b); }); }
+template <class T> T __reduce_min_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return std::min(a, b); }); }
+template <class T> T __reduce_max_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return std::max(a, b); }); }
+template <class T> T __reduce_and_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a & b); }); }
+template <class T> T __reduce_or_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a | b); }); }
+template <class T> T __reduce_xor_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a ^ b); }); }
+__attribute__((noinline)) inline unsigned __activemask() { return wavesmith_reference::converge(__builtin_return_address(0)); }
+#define WAVESMITH_HERE wavesmith_reference::converge(__builtin_return_address(0))
+template <class T> __attribute__((noinline)) T __shfl(T v, int s, int w = 32) { return __shfl_sync(WAVESMITH_HERE, v, s, w); }
+template <class T> __attribute__((noinline)) T __shfl_up(T v, unsigned d, int w = 32) { return __shfl_up_sync(WAVESMITH_HERE, v, d, w); }
+template <class T> __attribute__((noinline)) T __shfl_down(T v, unsigned d, int w = 32) { return __shfl_down_sync(WAVESMITH_HERE, v, d, w); }
+template <class T> __attribute__((noinline)) T __shfl_xor(T v, int x, int w = 32) { return __shfl_xor_sync(WAVESMITH_HERE, v, x, w); }
+__attribute__((noinline)) inline unsigned __ballot(int p) { return __ballot_sync(WAVESMITH_HERE, p); }
+__attribute__((noinline)) inline int __any(int p) { return __any_sync(WAVESMITH_HERE, p); }
+__attribute__((noinline)) inline int __all(int p) { return __all_sync(WAVESMITH_HERE, p); }
+inline unsigned __lanemask_eq() { return 1u << wavesmith_reference::lane(); }
+inline unsigned __lanemask_lt() { return (1u << wavesmith_reference::lane()) - 1; }
+inline unsigned __lanemask_le() { return __lanemask_lt() | __lanemask_eq(); }
+inline unsigned __lanemask_gt() { return ~__lanemask_le(); }
+inline unsigned __lanemask_ge() { return ~__lanemask_lt(); }
+
+// ---- atomics ---------------------------------------------------------------------------------------------------------
+#define WAVESMITH_ATOMIC(NAME, RESULT) \
+  template <class T> T NAME(T* p, typename std::common_type<T>::type v) { const T old = *p; *p = RESULT; return old; } \
+  template <class T> T NAME##_block(T* p, typename std::common_type<T>::type v) { return NAME(p, v); } \
+  template <class T> T NAME##_system(T* p, typename std::common_type<T>::type v) { return NAME(p, v); }
+WAVESMITH_ATOMIC(atomicAdd, (T)(old + v))
+WAVESMITH_ATOMIC(atomicSub, (T)(old - v))
+WAVESMITH_ATOMIC(atomicMin, v < old ? v : old)
+WAVESMITH_ATOMIC(atomicMax, old < v ? v : old)
+WAVESMITH_ATOMIC(atomicAnd, (T)(old & v))
+WAVESMITH_ATOMIC(atomicOr, (T)(old | v))
+WAVESMITH_ATOMIC(atomicXor, (T)(old ^ v))
+template <class T> T atomicExch(T* p, typename std::common_type<T>::type v) { const T old = *p; *p = v; wavesmith_reference::yield_now(); return old; }
+template <class T> T atomicExch_block(T* p, typename std::common_type<T>::type v) { return atomicExch(p, v); }
+template <class T> T atomicExch_system(T* p, typename std::common_type<T>::type v) { return atomicExch(p, v); }
+template <class T> T atomicCAS(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { const T old = *p; if (memcmp(&old, &c, sizeof(T)) == 0) *p = v; else wavesmith_reference::yield_now(); return old; }
+template <class T> T atomicCAS_block(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { return atomicCAS(p, c, v); }
+template <class T> T atomicCAS_system(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { return atomicCAS(p, c, v); }
+inline unsigned atomicInc(unsigned* p, unsigned limit) { const unsigned old = *p; *p = old >= limit ? 0 : old + 1; return old; }
+inline unsigned atomicDec(unsigned* p, unsigned limit) { const unsigned old = *p; *p = old == 0 || old > limit ? limit : old - 1; return old; }
+inline unsigned atomicInc_block(unsigned* p, unsigned l) { return atomicInc(p, l); }
+inline unsigned atomicDec_block(unsigned* p, unsigned l) { return atomicDec(p, l); }
+inline unsigned atomicInc_system(unsigned* p, unsigned l) { return atomicInc(p, l); }
+inline unsigned atomicDec_system(unsigned* p, unsigned l) { return atomicDec(p, l); }
+
+// ---- memory ----------------------------------------------------------------------------------------------------------
+template <class T> T __ldg(const T* p) { return *p; }
+template <class T> T __ldcs(const T* p) { return *p; }
+template <class T> T __ldcg(const T* p) { return *p; }
+template <class T> T __ldca(const T* p) { return *p; }
+template <class T> T __ldlu(const T* p) { return *p; }
+template <class T> T __ldcv(const T* p) { wavesmith_reference::yield_now(); return *p; }
+template <class T> void __stcs(T* p, typename std::common_type<T>::type v) { *p = v; }
+template <class T> void __stcg(T* p, typename std::common_type<T>::type v) { *p = v; }
+template <class T> void __stwb(T* p, typename std::common_type<T>::type v) { *p = v; }
+template <class T> void __stwt(T* p, typename std::common_type<T>::type v) { *p = v; }
+namespace wavesmith_reference {
+/// Shared variables lie in the program's own data, whose addresses share their upper half.
+inline size_t shared_offset(const void* p) { return (size_t)p & 0xffffffffu; }
+inline void* from_shared(size_t offset) { return (void*)(((size_t)dynamic_shared & ~(size_t)0xffffffffu) | (offset & 0xffffffffu)); }
+}  // namespace wavesmith_reference
+inline size_t __cvta_generic_to_shared(const void* p) { return wavesmith_reference::shared_offset(p); }
+inline void* __cvta_shared_to_generic(size_t o) { return wavesmith_reference::from_shared(o); }
+inline size_t __cvta_generic_to_global(const void* p) { return (size_t)p; }
+inline void* __cvta_global_to_generic(size_t p) { return (void*)p; }

@@ -1,0 +1,151 @@
+// CUB's block and warp collectives by definition: everyone writes, everyone reads, folds in rank order.
+#pragma once
+#include "libcudacxx.h"
+namespace cub {
+namespace ref = wavesmith_reference;
+struct Sum { template <class T> T operator()(const T& a, const T& b) const { return a + b; } };
+struct Max { template <class T> T operator()(const T& a, const T& b) const { return a < b ? b : a; } };
+struct Min { template <class T> T operator()(const T& a, const T& b) const { return b < a ? b : a; } };
+struct Equality { template <class T> bool operator()(const T& a, const T& b) const { return a == b; } };
+template <class K, class V> struct KeyValuePair { K key; V value; KeyValuePair() = default; KeyValuePair(K k, V v) : key(k), value(v) {} };
+struct ArgMax { template <class T> T operator()(const T& a, const T& b) const { return b.value > a.value || (a.value == b.value && b.key < a.key) ? b : a; } };
+struct ArgMin { template <class T> T operator()(const T& a, const T& b) const { return b.value < a.value || (a.value == b.value && b.key < a.key) ? b : a; } };
+struct NullType {};
+inline unsigned LaneId() { return ref::lane(); }
+inline unsigned WarpId() { return ref::current->rank / 32; }
+inline int RowMajorTid(int, int, int) { return (int)ref::current->rank; }
+inline void CTA_SYNC() { __syncthreads(); }
+inline void WARP_SYNC(unsigned m) { __syncwarp(m); }
+enum BlockReduceAlgorithm { BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, BLOCK_REDUCE_RAKING, BLOCK_REDUCE_WARP_REDUCTIONS };
+enum BlockScanAlgorithm { BLOCK_SCAN_RAKING, BLOCK_SCAN_RAKING_MEMOIZE, BLOCK_SCAN_WARP_SCANS };
+enum BlockLoadAlgorithm { BLOCK_LOAD_DIRECT, BLOCK_LOAD_STRIPED, BLOCK_LOAD_VECTORIZE, BLOCK_LOAD_TRANSPOSE, BLOCK_LOAD_WARP_TRANSPOSE, BLOCK_LOAD_WARP_TRANSPOSE_TIMESLICED };
+enum BlockStoreAlgorithm { BLOCK_STORE_DIRECT, BLOCK_STORE_STRIPED, BLOCK_STORE_VECTORIZE, BLOCK_STORE_TRANSPOSE, BLOCK_STORE_WARP_TRANSPOSE, BLOCK_STORE_WARP_TRANSPOSE_TIMESLICED };
+template <class T> struct Values { T data[1024]; };
+inline unsigned threads() { return blockDim.x * blockDim.y * blockDim.z; }
+template <class T, int X, BlockReduceAlgorithm = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1, int = 0> struct BlockReduce {
+  struct TempStorage : Values<T> {};
+  TempStorage& t;
+  explicit BlockReduce(TempStorage& s) : t(s) {}
+  template <class F> T Reduce(T v, F f, int valid = X * Y * Z) {
+    t.data[ref::current->rank] = v;
+    __syncthreads();
+    T r = t.data[0];
+    for (int i = 1; i < std::min<int>(valid, (int)threads()); i++) r = f(r, t.data[i]);
+    __syncthreads();
+    return r;
+  }
+  template <int N, class F> T Reduce(T (&v)[N], F f) { T r = v[0]; for (int i = 1; i < N; i++) r = f(r, v[i]); return Reduce(r, f); }
+  T Sum(T v) { return Reduce(v, cub::Sum()); }
+  T Sum(T v, int valid) { return Reduce(v, cub::Sum(), valid); }
+  template <int N> T Sum(T (&v)[N]) { return Reduce(v, cub::Sum()); }
+};
+template <class T, int W = 32, int = 0> struct WarpReduce {
+  struct TempStorage { T data[32]; };
+  explicit WarpReduce(TempStorage&) {}
+  static unsigned mask() { const unsigned m = W == 32 ? ~0u : (1u << (W & 31)) - 1; return (m << (ref::lane() / W * W)) & ref::warps[ref::current->warp].alive; }
+  template <class F> T Reduce(T v, F f) { return ref::fold(mask(), v, f); }
+  template <class F> T Reduce(T v, F f, int valid) {
+    const auto& m = ref::meet(mask(), &v, sizeof(T));
+    const unsigned first = ref::lane() / W * W;
+    T r = ref::value_of<T>(m, first);
+    for (int i = 1; i < valid; i++) r = f(r, ref::value_of<T>(m, first + i));
+    return r;
+  }
+  T Sum(T v) { return Reduce(v, cub::Sum()); }
+  T Sum(T v, int valid) { return Reduce(v, cub::Sum(), valid); }
+};
+template <class T> struct ScanCore {
+  template <class F> static T inclusive(const T* d, unsigned i, F f) { T r = d[0]; for (unsigned k = 1; k <= i; k++) r = f(r, d[k]); return r; }
+};
+template <class T, int X, BlockScanAlgorithm = BLOCK_SCAN_RAKING, int Y = 1, int Z = 1, int = 0> struct BlockScan {
+  struct TempStorage : Values<T> {};
+  TempStorage& t;
+  explicit BlockScan(TempStorage& s) : t(s) {}
+  template <class F> T both(T v, T& exclusive, T& total, F f) {
+    const unsigned i = ref::current->rank;
+    t.data[i] = v;
+    __syncthreads();
+    const T inclusive = ScanCore<T>::inclusive(t.data, i, f);
+    exclusive = i ? ScanCore<T>::inclusive(t.data, i - 1, f) : T();
+    total = ScanCore<T>::inclusive(t.data, threads() - 1, f);
+    __syncthreads();
+    return inclusive;
+  }
+  void InclusiveSum(T v, T& out) { T e, s; out = both(v, e, s, cub::Sum()); }
+  void InclusiveSum(T v, T& out, T& total) { T e; out = both(v, e, total, cub::Sum()); }
+  void ExclusiveSum(T v, T& out) { T s; both(v, out, s, cub::Sum()); }
+  void ExclusiveSum(T v, T& out, T& total) { both(v, out, total, cub::Sum()); }
+  template <class F> void InclusiveScan(T v, T& out, F f) { T e, s; out = both(v, e, s, f); }
+  template <class F> void InclusiveScan(T v, T& out, F f, T& total) { T e; out = both(v, e, total, f); }
+  template <class F> void ExclusiveScan(T v, T& out, T init, F f) { T e, s; both(v, e, s, f); out = ref::current->rank ? f(init, e) : init; }
+  template <class F> void ExclusiveScan(T v, T& out, T init, F f, T& total) { T e; both(v, e, total, f); out = ref::current->rank ? f(init, e) : init; }
+  template <int N> void InclusiveSum(T (&in)[N], T (&out)[N]) { T total; InclusiveSum(in, out, total); }
+  template <int N> void InclusiveSum(T (&in)[N], T (&out)[N], T& total) { T own = T(), e; for (int i = 0; i < N; i++) own = own + in[i]; both(own, e, total, cub::Sum()); T run = e; for (int i = 0; i < N; i++) out[i] = run = run + in[i]; }
+  template <int N> void ExclusiveSum(T (&in)[N], T (&out)[N]) { T total; ExclusiveSum(in, out, total); }
+  template <int N> void ExclusiveSum(T (&in)[N], T (&out)[N], T& total) { T own = T(), e; for (int i = 0; i < N; i++) own = own + in[i]; both(own, e, total, cub::Sum()); T run = e; for (int i = 0; i < N; i++) { const T v = in[i]; out[i] = run; run = run + v; } }
+};
+template <class T, int W = 32, int = 0> struct WarpScan {
+  struct TempStorage { T data[32]; };
+  explicit WarpScan(TempStorage&) {}
+  template <class F> T both(T v, T& exclusive, T& total, F f) {
+    const auto& m = ref::meet(WarpReduce<T, W>::mask(), &v, sizeof(T));
+    const unsigned first = ref::lane() / W * W;
+    T run{};
+    T mine{};
+    exclusive = T();
+    bool started = false;
+    for (unsigned i = first; i < first + W && i < 32; i++) {
+      if (!(m.published >> i & 1u)) continue;
+      if (i == ref::lane() && started) exclusive = run;
+      const T x = ref::value_of<T>(m, i);
+      run = started ? f(run, x) : x;
+      started = true;
+      if (i == ref::lane()) mine = run;
+    }
+    total = run;
+    return mine;
+  }
+  void InclusiveSum(T v, T& out) { T e, s; out = both(v, e, s, cub::Sum()); }
+  void InclusiveSum(T v, T& out, T& total) { T e; out = both(v, e, total, cub::Sum()); }
+  void ExclusiveSum(T v, T& out) { T s; both(v, out, s, cub::Sum()); }
+  void ExclusiveSum(T v, T& out, T& total) { both(v, out, total, cub::Sum()); }
+  template <class F> void InclusiveScan(T v, T& out, F f) { T e, s; out = both(v, e, s, f); }
+};
+template <class T, int X, int N, BlockLoadAlgorithm A = BLOCK_LOAD_DIRECT, int Y = 1, int Z = 1, int = 0> struct BlockLoad {
+  struct TempStorage { T unused; };
+  BlockLoad() = default;
+  explicit BlockLoad(TempStorage&) {}
+  static int at(int i) { return A == BLOCK_LOAD_STRIPED ? (int)ref::current->rank + i * X * Y * Z : (int)ref::current->rank * N + i; }
+  template <class It> void Load(It in, T (&out)[N]) { for (int i = 0; i < N; i++) out[i] = in[at(i)]; __syncthreads(); }
+  template <class It> void Load(It in, T (&out)[N], int valid) { for (int i = 0; i < N; i++) if (at(i) < valid) out[i] = in[at(i)]; __syncthreads(); }
+  template <class It, class D> void Load(It in, T (&out)[N], int valid, D d) { for (int i = 0; i < N; i++) out[i] = at(i) < valid ? (T)in[at(i)] : (T)d; __syncthreads(); }
+};
+template <class T, int X, int N, BlockStoreAlgorithm A = BLOCK_STORE_DIRECT, int Y = 1, int Z = 1, int = 0> struct BlockStore {
+  struct TempStorage { T unused; };
+  BlockStore() = default;
+  explicit BlockStore(TempStorage&) {}
+  static int at(int i) { return A == BLOCK_STORE_STRIPED ? (int)ref::current->rank + i * X * Y * Z : (int)ref::current->rank * N + i; }
+  template <class It> void Store(It out, T (&in)[N]) { for (int i = 0; i < N; i++) out[at(i)] = in[i]; __syncthreads(); }
+  template <class It> void Store(It out, T (&in)[N], int valid) { for (int i = 0; i < N; i++) if (at(i) < valid) out[at(i)] = in[i]; __syncthreads(); }
+};
+template <class K, int X, int N, class V = NullType, int = 4, bool = true, BlockScanAlgorithm = BLOCK_SCAN_WARP_SCANS, int = 0, int Y = 1, int Z = 1, int = 0> struct BlockRadixSort {
+  struct TempStorage { std::pair<K, V> items[1024 * N]; };
+  TempStorage& t;
+  explicit BlockRadixSort(TempStorage& s) : t(s) {}
+  void sorted(K (&k)[N], V* v, bool down, bool striped) {
+    const unsigned r = ref::current->rank, n = threads();
+    for (int i = 0; i < N; i++) t.items[r * N + i] = {k[i], v ? v[i] : V()};
+    __syncthreads();
+    if (r == 0) std::stable_sort(t.items, t.items + n * N, [down](const auto& a, const auto& b) { return down ? b.first < a.first : a.first < b.first; });
+    __syncthreads();
+    for (int i = 0; i < N; i++) { const auto& e = t.items[striped ? r + i * n : r * N + i]; k[i] = e.first; if (v) v[i] = e.second; }
+    __syncthreads();
+  }
+  void Sort(K (&k)[N], int = 0, int = 0) { sorted(k, nullptr, false, false); }
+  void SortDescending(K (&k)[N], int = 0, int = 0) { sorted(k, nullptr, true, false); }
+  void Sort(K (&k)[N], V (&v)[N], int = 0, int = 0) { sorted(k, v, false, false); }
+  void SortDescending(K (&k)[N], V (&v)[N], int = 0, int = 0) { sorted(k, v, true, false); }
+  void SortBlockedToStriped(K (&k)[N], int = 0, int = 0) { sorted(k, nullptr, false, true); }
+  void SortDescendingBlockedToStriped(K (&k)[N], V (&v)[N], int = 0, int = 0) { sorted(k, v, true, true); }
+};
+}  // namespace cub

@@ -1,0 +1,241 @@
+"""Launches and inputs to try a kernel with, taken from its launch sites, its arrays and its parameter names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from agent.port.reference_run import ParameterInfo
+from sandbox.hip_source import HipSource, KernelFunction
+from skills.cuda_edit import constant_value, constants
+
+CAPACITY_ELEMENTS = 1 << 14
+"""Scalars a generated buffer holds; a launch that needs more faults in the reference and is not used."""
+Dim = tuple[int, int, int]
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One launch: `size` is what integer parameters get."""
+
+    grid: Dim
+    block: Dim
+    shared_bytes: int
+    size: int
+
+
+def shapes(
+    source: HipSource, function: KernelFunction, template_values: Sequence[int], max_threads: int
+) -> Iterator[Shape]:
+    """Candidate launches, the source's own first. `template_values` are integer template arguments."""
+    body = source.text[function.start : function.body.end]
+    dynamic = re.search(r"extern\s+__shared__", source.masked[function.body.start : function.body.end]) is not None
+    outer = re.search(r"extern\s+__shared__", source.masked) is not None
+    seen: set[Shape] = set()
+    own = list(_own_launches(source, function))
+    for grid, block, shared in [*own, *_derived(source, body, function, template_values)]:
+        threads = block[0] * block[1] * block[2]
+        if not 1 <= threads <= max_threads:
+            continue
+        total = threads * grid[0] * grid[1] * grid[2]
+        bytes_ = shared if shared is not None else 16384 if dynamic or outer else 0
+        for size in dict.fromkeys((total - 5 if total > 8 else total, total, max(block[0], 32), 24, 8, 4, 1)):
+            shape = Shape(grid, block, bytes_, size)
+            if shape not in seen:
+                seen.add(shape)
+                yield shape
+
+
+def _own_launches(source: HipSource, function: KernelFunction) -> Iterator[tuple[Dim, Dim, int | None]]:
+    known = constants(source)
+    pattern = rf"\b{function.name}\s*(?:<[^;{{}}<>]*(?:<[^<>]*>[^;{{}}<>]*)*>)?\s*<<<(?P<config>[^;]*?)>>>"
+    for m in re.finditer(pattern, source.masked):
+        parts = _split(source.text[m.start("config") : m.end("config")])
+        if len(parts) < 2:
+            continue
+        block = _dim(parts[1], known, source)
+        if block is None:
+            continue
+        grid = _dim(parts[0], known, source)
+        small = (min(grid[0], 4), min(grid[1], 3), min(grid[2], 2)) if grid else _grid(source.slice(function.body))
+        yield small, block, constant_value(parts[2], known) if len(parts) > 2 else None
+
+
+def _dim(text: str, known: dict[str, int], source: HipSource) -> Dim | None:
+    text = text.strip()
+    value = constant_value(text, known)
+    if value is not None:
+        return (value, 1, 1)
+    m = re.fullmatch(r"dim3\s*[({](.*)[)}]", text, re.S)
+    if m is None and re.fullmatch(r"\w+", text):
+        named = re.search(
+            rf"\bdim3\s+{text}\s*[({{]([^;]*)[)}}]\s*;|\bdim3\s+{text}\s*=\s*dim3\s*\(([^;]*)\)\s*;", source.masked
+        )
+        plain = re.search(rf"\b{text}\s*=\s*([^;,]+);", source.masked)
+        if named:
+            return _dim(f"dim3({named.group(1) or named.group(2)})", known, source)
+        return _dim(plain.group(1), known, source) if plain and plain.group(1).strip() != text else None
+    if m is None:
+        return None
+    values = [constant_value(p, known) for p in _split(m.group(1))]
+    if any(v is None for v in values) or not 1 <= len(values) <= 3:
+        return None
+    x, y, z = [*(v or 1 for v in values), 1, 1][:3]
+    return (x, y, z)
+
+
+def _derived(
+    source: HipSource, body: str, function: KernelFunction, template_values: Sequence[int]
+) -> Iterator[tuple[Dim, Dim, int | None]]:
+    known = constants(source)
+    grid = _grid(body)
+    two = "threadIdx.y" in body
+    widths: list[int] = [v for v in template_values if v % 32 == 0 and 32 <= v <= 1024]
+    if function.launch_bounds:
+        bound = constant_value(function.launch_bounds[0], known)
+        widths += [bound] if bound else []
+    for array in re.findall(r"__shared__[^;\[]*\[([^\]]+)\]", body):
+        value = constant_value(array, known)
+        widths += [value] if value and 32 <= value <= 1024 and value % 32 == 0 else []
+    for value in known.values():
+        widths += [value] if value in (32, 64, 128, 256, 512, 1024) else []
+    if two:
+        for block in ((16, 16, 1), (32, 8, 1), (32, 32, 1), (8, 8, 1), (32, 4, 1)):
+            yield grid, block, None
+    for width in dict.fromkeys([*widths, 256, 128, 64, 32, 96]):
+        yield grid, (width, 1, 1), None
+    if grid[0] != 1:
+        for width in dict.fromkeys([*widths, 256, 64, 32]):
+            yield (1, 1, 1), (width, 1, 1), None
+
+
+def _grid(body: str) -> Dim:
+    if "blockIdx.z" in body:
+        return (2, 2, 2)
+    if "blockIdx.y" in body:
+        return (2, 3, 1)
+    return (3, 1, 1) if "blockIdx" in body else (1, 1, 1)
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, current = [], 0, ""
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += character
+    return [*parts, current]
+
+
+def make_arguments(
+    parameters: Sequence[ParameterInfo], names: Sequence[str], shape: Shape, rng: np.random.Generator, *, wide: bool
+) -> list[bytes | tuple[bytes]] | None:
+    """Values and buffers for one launch; None when a parameter cannot be made up. `wide` draws from whole ranges."""
+    made: list[bytes | tuple[bytes]] = []
+    for parameter, name in zip(parameters, names, strict=True):
+        if parameter.kind == "pointer":
+            lanes = max(1, parameter.whole_bytes // max(1, parameter.element_bytes))
+            count = CAPACITY_ELEMENTS * (lanes if lanes > 1 else 1)
+            made.append((_elements(parameter, count, shape, rng, wide=wide).tobytes(),))
+        elif parameter.kind == "value":
+            made.append(_scalar(parameter, name, shape, rng))
+        else:
+            return None
+    return made
+
+
+def _elements(
+    p: ParameterInfo, count: int, shape: Shape, rng: np.random.Generator, *, wide: bool
+) -> Bytes:
+    if p.element in ("float", "half", "bfloat16"):
+        values = rng.standard_normal(count) * (np.exp2(rng.integers(-6, 7, count)) if wide else 1.0)
+        values[rng.random(count) < 0.02] = 0.0
+        return _encode_floats(values, p)
+    if p.element == "bool":
+        return rng.integers(0, 2, count, dtype=np.uint8)
+    if p.element == "raw":
+        words = (
+            rng.standard_normal(count).astype(np.float32) if p.element_bytes % 4 == 0 else rng.integers(0, 100, count)
+        )
+        raw = words.astype(np.float32).view(np.uint8) if p.element_bytes % 4 == 0 else words.astype(np.uint8)
+        return raw[: count * p.element_bytes]
+    dtype = np.dtype(f"{'i' if p.element == 'int' else 'u'}{p.element_bytes}")
+    if wide or p.element_bytes == 1:
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, count, dtype=dtype, endpoint=True).view(np.uint8)
+    return rng.integers(0, max(2, min(shape.size, 64)), count, dtype=dtype).view(np.uint8)
+
+
+def _encode_floats(
+    values: Floats, p: ParameterInfo
+) -> Bytes:
+    if p.element == "half":
+        return values.astype(np.float16).view(np.uint8)
+    if p.element == "bfloat16":
+        bits = values.astype(np.float32).view(np.uint32)
+        return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16).view(np.uint8)
+    scalar = min(p.element_bytes, 8)
+    return values.astype(np.float64 if scalar == 8 else np.float32).view(np.uint8)
+
+
+def _scalar(p: ParameterInfo, name: str, shape: Shape, rng: np.random.Generator) -> bytes:
+    if p.element in ("float", "half", "bfloat16"):
+        lanes = max(1, p.size_bytes // max(1, p.element_bytes))
+        return _encode_floats(rng.uniform(0.5, 2.0, lanes), p).tobytes()[: p.size_bytes]
+    if p.element == "bool":
+        return bytes([int(rng.integers(0, 2))])
+    value = shape.size
+    if re.search(r"seed|offset|start|begin|shift|base", name, re.I):
+        value = int(rng.integers(0, 4))
+    data = value.to_bytes(8, "little")[: min(p.element_bytes, 8)]
+    return (data * max(1, p.size_bytes // len(data)))[: p.size_bytes]
+
+
+TOLERANCES = {("float", 4): 2e-5, ("float", 8): 1e-11, ("half", 2): 4e-3, ("bfloat16", 2): 2e-2}
+"""Relative; functions and fused operations round differently on every machine."""
+
+
+def difference(p: ParameterInfo, expected: bytes, got: bytes) -> str | None:
+    """Why two buffers differ, None when they agree: bits for integers, relative tolerance for floating point."""
+    if expected == got:
+        return None
+    if p.element not in ("float", "half", "bfloat16"):
+        a, b = np.frombuffer(expected, np.uint8), np.frombuffer(got, np.uint8)
+        at = int(np.flatnonzero(a != b)[0])
+        width = min(p.element_bytes, 8) if p.element != "raw" else 1
+        index = at // width
+        x = int.from_bytes(expected[index * width : (index + 1) * width], "little")
+        y = int.from_bytes(got[index * width : (index + 1) * width], "little")
+        return f"element {index} is {y:#x}, the original gives {x:#x} ({int((a != b).sum())} bytes differ)"
+    width = min(p.element_bytes, 8) if p.element == "float" else 2
+    x_values, y_values = _decode(p, width, expected), _decode(p, width, got)
+    with np.errstate(all="ignore"):
+        relative = TOLERANCES[p.element, width]
+        finite = x_values[np.isfinite(x_values)]
+        scale = float(np.sqrt(np.mean(np.square(np.clip(finite, -1e100, 1e100))))) if finite.size else 1.0
+        close = np.abs(x_values - y_values) <= relative * (
+            np.maximum(np.abs(x_values), np.abs(y_values)) + min(scale, 1.0)
+        )
+        same = close | (x_values == y_values) | (np.isnan(x_values) & np.isnan(y_values))
+    if bool(same.all()):
+        return None
+    at = int(np.flatnonzero(~same)[0])
+    return (
+        f"element {at} is {y_values[at]!r}, the original gives {x_values[at]!r} ({int((~same).sum())} elements differ)"
+    )
+
+
+def _decode(p: ParameterInfo, width: int, data: bytes) -> Floats:
+    if p.element == "half":
+        return np.frombuffer(data, np.float16).astype(np.float64)
+    if p.element == "bfloat16":
+        return (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return np.frombuffer(data, np.float64 if width == 8 else np.float32).astype(np.float64)
