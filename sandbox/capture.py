@@ -97,6 +97,7 @@ def capture(
         "harness": harness.filename if harness is not None else None,
         "targets": [t.board.name for t in (target, *also)],
         "executor": choose_executor(executor),
+        "second_chance": second_chance(executor, target),
         "seed": variant.seed,
         "distribution": variant.distribution,
         "compile": compile,
@@ -142,6 +143,13 @@ def choose_executor(name: str) -> str:
     return "gpu" if has_gpu() else "interpreter"
 
 
+def second_chance(executor: str, target: Target) -> bool:
+    """Whether the emulator takes launches that the interpreter gives up on: where its core is built already."""
+    if choose_executor(executor) != "interpreter" or executor != "auto" or not target.is_amd:
+        return False
+    return any((cache_root() / "emulator").glob("core-*.so"))
+
+
 def has_gpu() -> bool:
     """Whether the machine shows an NVIDIA or AMD compute device to this user."""
     return Path("/dev/nvidia0").exists() or Path("/dev/kfd").exists()
@@ -171,7 +179,7 @@ def run_child(
         cache.mkdir(parents=True, exist_ok=True)
         full = {**job, "folder": str(source), "limits": asdict(limits), "cache": str(cache)}
         readable = [scratch]
-        if job["executor"] == "emulator":
+        if job["executor"] == "emulator" or job.get("second_chance"):
             # Built here once: inside the child it would be built anew for every run.
             native.library()
             readable.append(cache_root() / "emulator")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -113,6 +114,62 @@ class EmulatorExecutor:
         return tuple(str(finding) for finding in result.findings)
 
 
+class SecondChance:
+    """The interpreter, and where it gives up on a launch that compiled, the emulator on the same inputs.
+
+    A kernel that once needed the emulator goes there first from then on. `name` is the one that ran the last launch.
+    """
+
+    def __init__(self) -> None:
+        self._interpreter = InterpreterExecutor()
+        self._emulator = EmulatorExecutor()
+        self._prefer: set[int] = set()
+        self.name = self._interpreter.name
+
+    def execute(self, launch: PendingLaunch, budget_s: float) -> tuple[str, ...]:
+        order: list[Executor] = [self._interpreter]
+        saved = _save(launch) if isinstance(launch.compiled, Compiled) and launch.target.is_amd else None
+        if saved is not None:
+            order = [self._emulator, self._interpreter] if id(launch.fn) in self._prefer else [*order, self._emulator]
+        reasons: list[str] = []
+        for position, executor in enumerate(order):
+            self.name = executor.name
+            if position and saved is not None:
+                _restore(saved)
+            try:
+                found = executor.execute(launch, budget_s)
+            except CannotExecute as e:
+                reasons.append(str(e) if not position else f"{executor.name}: {e}")
+                continue
+            if executor is self._emulator:
+                self._prefer.add(id(launch.fn))
+            return found
+        raise CannotExecute("; ".join(reasons))
+
+
+_MAX_SAVED_BYTES = 1 << 30
+
+
+def _save(launch: PendingLaunch) -> list[tuple[int, bytes]] | None:
+    """The bytes of every storage among the arguments, by address; None where they are too many to copy."""
+    from sandbox.child_values import storage_of, tensors_in
+
+    storages: dict[int, int] = {}
+    for value in (*launch.args, *launch.kwargs.values()):
+        base = getattr(value, "base", None)
+        for tensor in tensors_in([value, base]):
+            start, nbytes = storage_of(tensor)
+            storages[start] = nbytes
+    if sum(storages.values()) > _MAX_SAVED_BYTES:
+        return None
+    return [(start, ctypes.string_at(start, nbytes)) for start, nbytes in storages.items() if nbytes]
+
+
+def _restore(saved: list[tuple[int, bytes]]) -> None:
+    for start, data in saved:
+        ctypes.memmove(start, data, len(data))
+
+
 _EXECUTORS: dict[str, type[Executor]] = {
     "none": NoExecutor,
     "gpu": GpuExecutor,
@@ -122,6 +179,9 @@ _EXECUTORS: dict[str, type[Executor]] = {
 
 
 def executor(name: str) -> Executor:
+    """The executor of that name; `auto` is the interpreter with the emulator as second chance."""
+    if name == "auto":
+        return SecondChance()
     return _EXECUTORS[name]()
 
 

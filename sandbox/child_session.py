@@ -49,8 +49,9 @@ class Session:
         files = _user_files(job) if files is None else files
         tracker = EntryTracker(files, encoder, channel)
         cache = CompileCache(Path(job.cache)) if job.cache else None
+        runner = executor("auto" if job.second_chance else job.executor)
         recorder = LaunchRecorder(
-            targets, encoder, tracker, channel, executor(job.executor), job.limits, Stopwatch(deadline), cache, files,
+            targets, encoder, tracker, channel, runner, job.limits, Stopwatch(deadline), cache, files,
             compile=job.compile,
         )  # fmt: skip
         session = cls(job, channel, store, encoder, tracker, recorder, None, files)

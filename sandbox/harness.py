@@ -46,6 +46,8 @@ class Job:
     options: Mapping[str, Any] | None = None
     cache_root: str | None = None
     """Where the emulator's compiled core lies."""
+    second_chance: bool = False
+    """Whether the emulator runs what the interpreter gives up on."""
 
     @classmethod
     def read(cls, path: Path) -> Job:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from sandbox.assembly import Assembly
-from sandbox.capture import choose_executor, run_child
+from sandbox.capture import choose_executor, run_child, second_chance
 from sandbox.isolation import Ended, Limits
 from sandbox.kernel import Kernel
 from sandbox.target import Target
@@ -141,6 +141,7 @@ def replay(
         "harness": None,
         "targets": [t.board.name for t in (target, *also)],
         "executor": choose_executor(executor),
+        "second_chance": second_chance(executor, target),
         "compile": compile,
         "options": options,
     }
