@@ -53,7 +53,7 @@ class InterpreterAssertion(Exception):  # noqa: N818 - an outcome, as above
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong that did not stop the run: an access outside its tensor, with the source line."""
+    """Something wrong that did not stop the run: an access outside its tensor, a false promise to the compiler."""
 
     message: str
     file: str | None
@@ -260,4 +260,8 @@ def _findings(machine: Machine) -> tuple[Finding, ...]:
         lanes = bad.lanes + (merged[key].lanes if key in merged else 0)
         message = merged[key].message if key in merged else str(bad)
         merged[key] = Finding(message, place[0] if place else None, place[1] if place else None, lanes)
-    return tuple(merged.values())
+    broken = [
+        Finding(f"broken promise: {text}", place[0] if place else None, place[1] if place else None, 0)
+        for text, place in machine.broken
+    ]
+    return (*merged.values(), *broken)

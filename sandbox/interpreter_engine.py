@@ -19,6 +19,7 @@ from sandbox.interpreter_ir import Block, Function, IrError, Module, Op, Region
 from sandbox.interpreter_library import extern_elementwise, inline_asm
 from sandbox.interpreter_memory import Memory
 from sandbox.interpreter_numerics import Array, from_memory, held_dtype, stored_dtype, to_memory
+from sandbox.interpreter_promises import ASSUME, broken_promise, promises
 from sandbox.interpreter_tensor import SHAPE_OPS, dot, dot_scaled, full, reduce, scan, shape_op
 
 _TERMINATORS = frozenset(
@@ -50,6 +51,8 @@ class Machine:
         self.current: Op | None = None
         self.bad_places: list[tuple[str, int] | None] = []
         """The source place of each entry of `memory.bad`."""
+        self.broken: dict[tuple[str, tuple[str, int] | None], None] = {}
+        """Promises to the compiler that did not hold, with their source places."""
         self._constants: dict[int, Array] = {}
         self._used = {f.name: _used_slots(f.body) for f in module.functions.values()}
         self._frames: list[tuple[str, list[Array]]] = []
@@ -134,6 +137,8 @@ class Machine:
             raise BudgetExceededError
         known = len(self.memory.bad)
         result = self._value(op, [frame[s] for s in op.operands], frame)
+        if promises(op):
+            self._check_promise(op, frame[op.operands[0]] if op.name == ASSUME else result)
         if len(self.memory.bad) > known:
             place = self.module.places.get(op.location)
             self.bad_places.extend([place] * (len(self.memory.bad) - len(self.bad_places)))
@@ -142,6 +147,11 @@ class Machine:
                 frame[slot] = value
         elif op.results:
             frame[op.results[0]] = result
+
+    def _check_promise(self, op: Op, value: Array | tuple[Array, ...]) -> None:
+        text = broken_promise(op, value, self.active) if not isinstance(value, tuple) else None
+        if text is not None:
+            self.broken[text, self.module.places.get(op.location)] = None
 
     def _value(self, op: Op, args: list[Array], frame: list[Array]) -> Array | tuple[Array, ...]:
         name = op.name
