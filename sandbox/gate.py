@@ -25,7 +25,7 @@ CHECKS = (
     # Timing.
     "roofline", "timing-plausible",
 )  # fmt: skip
-"""Every check by its stable name, in the order in which a failure is named when several fail."""
+"""Every check by its stable name, in the order in which failures on the same kind of inputs are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Failure:
     check: str
     message: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    rank: int = 0
+    """0 on the recorded inputs or on none, 1 on redrawn ones, 2 on inputs further away."""
 
 
 @dataclass(slots=True)
@@ -45,11 +47,11 @@ class Gate:
     failures: list[Failure] = field(default_factory=list)
     passed: dict[str, str] = field(default_factory=dict)
 
-    def fail(self, check: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+    def fail(self, check: str, message: str, details: Mapping[str, Any] | None = None, rank: int = 0) -> None:
         if check not in CHECKS:
             raise ValueError(f"{check} is no named check")
         if check not in self.disabled:
-            self.failures.append(Failure(check, message, details or {}))
+            self.failures.append(Failure(check, message, details or {}, rank))
 
     def ran(self, names: Iterable[str], detail: str = "") -> None:
         """These checks were made; they count as passed unless they failed."""
@@ -57,10 +59,10 @@ class Gate:
             self.passed.setdefault(name, detail)
 
     def first(self) -> Incorrect | None:
-        """The failure that decides: by order of `CHECKS`, then as found."""
+        """The failure that decides: on the plainest inputs, then by order of `CHECKS`, then as found."""
         if not self.failures:
             return None
-        worst = min(self.failures, key=lambda f: CHECKS.index(f.check))
+        worst = min(self.failures, key=lambda f: (f.rank, CHECKS.index(f.check)))
         return Incorrect(worst.check, worst.message, worst.details)
 
     def checks(self) -> tuple[Check, ...]:

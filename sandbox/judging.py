@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from sandbox.cheats.names import COMPUTING_METHODS, SCRATCH_METHODS
-from sandbox.correctness import Mismatch, Results, TensorValue, bitwise_equal, compare
+from sandbox.correctness import Results, TensorValue, Value, bitwise_equal, compare, decode, is_float
 from sandbox.gate import Gate
-from sandbox.oracle import Reference, unwritten
+from sandbox.oracle import Booleans, Reference, unwritten
 from sandbox.trials import Call, Trial
-from sandbox.variants import Step
 
 COMPARED = (
     "output-count", "output-shape", "output-dtype", "output-stride", "nan-pattern", "inf-pattern", "exact",
     "tolerance", "precision", "unwritten-output",
 )  # fmt: skip
-_LIBRARY = (COMPUTING_METHODS - SCRATCH_METHODS) | {
+_LIBRARY = (COMPUTING_METHODS - SCRATCH_METHODS - {"__getitem__"}) | {
     "scaled_dot_product_attention", "rms_norm", "cross_entropy", "mse_loss", "embedding_bag", "adaptive_avg_pool2d",
     "max_pool2d", "avg_pool2d", "glu", "leaky_relu", "elu", "selu", "softplus", "hardtanh", "one_hot", "normalize",
     "multi_head_attention_forward", "__matmul__", "__rmatmul__", "__pow__", "cosine_similarity", "pad", "cat", "stack",
@@ -33,10 +33,15 @@ def judge_calls(gate: Gate, references: Sequence[Reference], candidate: Trial, b
         reference = by_number.get(call.request.number)
         if reference is None or call.skipped is not None or call.error is not None:
             continue
-        _judge_launches(gate, call, reference)
-        _judge_memory(gate, call, reference)
+        judge = _Judge(gate, call, reference, baseline)
+        judge.launches()
+        judge.memory()
         if call.executed:
-            _judge_results(gate, call, reference, candidate, baseline)
+            first = candidate.of(call.request.number)
+            if call.request.again and first is not None and first is not call:
+                judge.repetition(first)
+            else:
+                judge.results()
     _judge_library(gate, references, candidate)
     _judge_later(gate, candidate, baseline)
     gate.ran((*COMPARED, "input-mutation", "out-of-bounds", "kernel-not-launched", "foreign-kernel", "library-call"))
@@ -47,76 +52,87 @@ def judge_calls(gate: Gate, references: Sequence[Reference], candidate: Trial, b
             gate.ran((check,), ", ".join(names))
 
 
-def _where(step: Step) -> str:
-    return step.variant.name
+_RANK = {"recorded": 0, "seed": 1}
 
 
-def _judge_launches(gate: Gate, call: Call, reference: Reference) -> None:
-    if not call.launches:
-        gate.fail("kernel-not-launched", f"on {_where(call.request.step)}: the call launched no kernel")
-    for launch in call.launches:
-        if not launch.own:
-            gate.fail("foreign-kernel", f"kernel {launch.kernel} is not text of the candidate's file")
+class _Judge:
+    """The checks of one call against its reference."""
 
+    def __init__(self, gate: Gate, call: Call, reference: Reference, baseline: Trial) -> None:
+        self.gate, self.call, self.reference, self.baseline = gate, call, reference, baseline
+        self.variant = call.request.step.variant
+        self.reversed = call.request.order == "reversed"
 
-def _judge_memory(gate: Gate, call: Call, reference: Reference) -> None:
-    where = _where(call.request.step)
-    known = {_without_numbers(f) for f in reference.call.findings}
-    for finding in call.findings:
-        promise = "promise" in finding
-        if _without_numbers(finding) not in known and not (reference.call.findings and not promise):
-            gate.fail("unproven-promise" if promise else "out-of-bounds", f"on {where}: {finding}")
-    if call.broken_guards and not reference.call.broken_guards:
-        gate.fail("out-of-bounds", f"on {where}: {call.broken_guards} bytes beside the inputs were overwritten")
-    fresh = sorted(set(call.changed) - set(reference.call.changed))
-    if fresh:
-        gate.fail("input-mutation", f"on {where}: the call changes its argument {', '.join(fresh)}")
+    def fail(self, check: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        how = f" with autotuner config {self.call.config}" if self.call.config else ""
+        how += " with programs in another order" if self.reversed else ""
+        rank = _RANK.get(self.variant.kind, 2)
+        self.gate.fail(check, f"on {self.variant.name}{how}: {message}", details, rank)
+
+    def launches(self) -> None:
+        if not self.call.launches:
+            self.fail("kernel-not-launched", "the call launched no kernel")
+        for launch in self.call.launches:
+            if not launch.own:
+                self.fail("foreign-kernel", f"kernel {launch.kernel} is not text of the candidate's file")
+
+    def memory(self) -> None:
+        known = {_without_numbers(f) for f in self.reference.call.findings}
+        strays = any("promise" not in f for f in self.reference.call.findings)
+        for finding in self.call.findings:
+            promise = "promise" in finding
+            if _without_numbers(finding) not in known and (promise or not strays):
+                self.fail("unproven-promise" if promise else "out-of-bounds", finding)
+        if self.call.broken_guards and not self.reference.call.broken_guards:
+            self.fail("out-of-bounds", f"{self.call.broken_guards} bytes beside the inputs were overwritten")
+        fresh = sorted(set(self.call.changed) - set(self.reference.call.changed))
+        if fresh:
+            self.fail("input-mutation", f"the call changes its argument {', '.join(fresh)}")
+
+    def repetition(self, first: Call) -> None:
+        """The same inputs once more, at another time and place, must give the same within rounding."""
+        if bitwise_equal(self.call.results, first.results):
+            return
+        for mismatch in compare(self.call.results, first.results).mismatches[:1]:
+            self.fail("determinism", f"repeated later, {mismatch.place}: {mismatch.message}", mismatch.details)
+
+    def results(self) -> None:
+        # Arguments that only the candidate changed are a failure of their own, not one more output.
+        known = self.reference.results
+        results = {p: v for p, v in self.call.results.items() if p in known or p.startswith("output")}
+        if self.reversed and not _agrees_reversed(self.baseline, self.call.request.number):
+            return
+        self._unwritten(results)
+        expected, got = (_blanked(values, self.reference, results) for values in (known, results))
+        for mismatch in compare(got, expected, self.reference.oracle, self.reference.scales).mismatches:
+            details = {**mismatch.details, "found": mismatch.check, "place": mismatch.place}
+            check = self._named(mismatch.check)
+            self.fail(check, f"{mismatch.place}: {mismatch.message}", {**details, "inputs": self.variant.name})
+
+    def _named(self, check: str) -> str:
+        """Under which name a wrong result counts: what was special about the call says more than how it is wrong."""
+        if self.call.config > 0:
+            return "autotune-config"
+        if self.reversed:
+            return "data-race"
+        return {"sizes": "held-out-shapes", "scalars": "held-out-arguments"}.get(self.variant.kind, check)
+
+    def _unwritten(self, results: Results) -> None:
+        for place, value in results.items():
+            expected = self.reference.results.get(place)
+            if not isinstance(value, TensorValue) or not isinstance(expected, TensorValue):
+                continue
+            if value.shape != expected.shape or value.dtype != expected.dtype:
+                continue
+            missing = unwritten(value) & ~unwritten(expected)
+            if missing.any():
+                at = [int(i) for i in np.argwhere(missing)[0]]
+                text = f"{int(missing.sum())} of {missing.size} elements of {place} were never written, first at {at}"
+                self.fail(self._named("unwritten-output"), text)
 
 
 def _without_numbers(finding: str) -> str:
     return "".join(c for c in finding if not c.isdigit())
-
-
-def _judge_results(gate: Gate, call: Call, reference: Reference, candidate: Trial, baseline: Trial) -> None:
-    first = candidate.of(call.request.number)
-    if call.request.again and first is not None and first is not call:
-        _judge_repetition(gate, call, first)
-        return
-    results = _without_fresh_arguments(call, reference)
-    _judge_unwritten(gate, call, results, reference)
-    expected = _blanked(reference.results, reference.results, results)
-    got = _blanked(results, reference.results, results)
-    agreement = compare(got, expected, reference.oracle, reference.scales)
-    for mismatch in agreement.mismatches:
-        _fail_mismatch(gate, call, mismatch, baseline)
-
-
-def _judge_repetition(gate: Gate, call: Call, first: Call) -> None:
-    """The same inputs once more, at another time and place, must give the same within rounding."""
-    if bitwise_equal(call.results, first.results):
-        return
-    for mismatch in compare(call.results, first.results).mismatches[:1]:
-        where = f"{_where(call.request.step)}, repeated later"
-        gate.fail("determinism", f"on {where}: {mismatch.place}: {mismatch.message}", mismatch.details)
-
-
-def _fail_mismatch(gate: Gate, call: Call, mismatch: Mismatch, baseline: Trial) -> None:
-    variant = call.request.step.variant
-    check = mismatch.check
-    if call.config > 0:
-        check = "autotune-config"
-    elif call.request.order == "reversed":
-        if not _agrees_reversed(baseline, call.request.number):
-            return
-        check = "data-race"
-    elif variant.kind == "sizes":
-        check = "held-out-shapes"
-    elif variant.kind == "scalars":
-        check = "held-out-arguments"
-    extra = f" with autotuner config {call.config}" if call.config else ""
-    extra += " with programs in another order" if call.request.order == "reversed" else ""
-    details = {**mismatch.details, "found": mismatch.check, "place": mismatch.place, "inputs": variant.name}
-    gate.fail(check, f"on {variant.name}{extra}: {mismatch.place}: {mismatch.message}", details)
 
 
 def _agrees_reversed(baseline: Trial, number: int) -> bool:
@@ -128,39 +144,35 @@ def _agrees_reversed(baseline: Trial, number: int) -> bool:
     return False
 
 
-def _without_fresh_arguments(call: Call, reference: Reference) -> Results:
-    """Arguments that only the candidate changed are a failure of their own, not one more output."""
-    return {p: v for p, v in call.results.items() if p in reference.results or p.startswith("output")}
+def _blanked(values: Results, reference: Reference, got: Results) -> Results:
+    """Elements that cannot be compared become zero on both sides.
 
-
-def _judge_unwritten(gate: Gate, call: Call, results: Results, reference: Reference) -> None:
-    for place, value in results.items():
-        expected = reference.results.get(place)
-        if isinstance(value, TensorValue) and isinstance(expected, TensorValue) and value.shape == expected.shape:
-            if value.dtype != expected.dtype:
-                continue
-            missing = unwritten(value) & ~unwritten(expected)
-            if missing.any():
-                at = [int(i) for i in np.argwhere(missing)[0]]
-                text = f"{int(missing.sum())} of {missing.size} elements of {place} were never written, first at {at}"
-                gate.fail("unwritten-output", f"on {_where(call.request.step)}: {text}")
-
-
-def _blanked(values: Results, expected: Results, got: Results) -> Results:
-    """Elements the baseline itself leaves unwritten, or the candidate (reported already), become zero on both sides."""
+    Those the baseline itself leaves unwritten; those the candidate does, reported already; and, on inputs far from the
+    recorded ones, those where the baseline and its oracle are NaN: a rewrite may well be defined there.
+    """
     blanked = dict(values)
-    for place, reference in expected.items():
+    for place, expected in reference.results.items():
         value, other = values.get(place), got.get(place)
-        if not isinstance(reference, TensorValue) or not isinstance(value, TensorValue):
+        if not isinstance(expected, TensorValue) or not isinstance(value, TensorValue):
             continue
-        if not isinstance(other, TensorValue) or other.shape != reference.shape or other.dtype != reference.dtype:
+        if not isinstance(other, TensorValue) or other.shape != expected.shape or other.dtype != expected.dtype:
             continue
-        hole = unwritten(reference) | unwritten(other)
+        hole = unwritten(expected) | unwritten(other)
+        if reference.step.variant.kind == "distribution":
+            hole = hole | (_nan(expected) & _nan((reference.oracle or {}).get(place, expected)))
         if hole.any():
             data = np.array(value.data)
             data[hole] = 0
             blanked[place] = replace(value, data=data)
     return blanked
+
+
+def _nan(value: Value) -> Booleans:
+    if not isinstance(value, TensorValue):
+        return np.zeros((), np.bool_)
+    return np.asarray(
+        np.isnan(decode(value.dtype, value.data)) if is_float(value.dtype) else np.zeros(value.shape, bool)
+    )
 
 
 def _judge_library(gate: Gate, references: Sequence[Reference], candidate: Trial) -> None:
@@ -169,8 +181,9 @@ def _judge_library(gate: Gate, references: Sequence[Reference], candidate: Trial
     for call in candidate.calls:
         fresh = sorted((set(call.torch_functions) & _LIBRARY) - usual)
         if fresh:
-            where = _where(call.request.step)
-            gate.fail("library-call", f"on {where}: the host code calls torch's {', '.join(fresh)}")
+            gate.fail(
+                "library-call", f"on {call.request.step.variant.name}: the host code calls torch's {', '.join(fresh)}"
+            )
             return
 
 

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from sandbox.correctness import Results, TensorValue, typical_scales
 from sandbox.trials import POISON_BYTE, Call, Trial
 from sandbox.variants import Step
 from sandbox.workload import StoredWorkload, TensorRecord
 
+Booleans = npt.NDArray[np.bool_]
 _PRECISE = ("float32", "float64")
 
 
@@ -92,7 +94,7 @@ def read_tensor(stored: StoredWorkload, record: TensorRecord) -> TensorValue | N
     return TensorValue(record.dtype, record.shape, record.stride, values)
 
 
-def unwritten(value: TensorValue) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def unwritten(value: TensorValue) -> Booleans:
     """Which elements still hold the pattern that memory without a value was filled with."""
     raw = np.ascontiguousarray(value.data)
     if raw.size == 0 or raw.dtype == np.bool_:

@@ -48,7 +48,7 @@ class BlindEdits:
     """What a candidate changes that the interpreter ignores.
 
     `only`: nothing else differs, so interpreting it shows nothing. `semantic`: changes that can make a compiled kernel
-    wrong while the interpreter stays right (alignment promises, memory orders, precision), each in words.
+    wrong while the interpreter stays right (memory orders, scopes, barriers), each in words.
     """
 
     only: bool
@@ -64,9 +64,7 @@ _OPTION_KEYWORDS = frozenset(
      "loop_unroll_factor", "disallow_acc_multi_buffer", "flatten", "reg_dec_producer", "reg_inc_consumer",
      "num_buffers_warp_spec", "num_consumer_groups", "allow_flush_denorm", "launch_pdl", "disable_licm")
 )  # fmt: skip
-_SEMANTIC_KEYWORDS = frozenset(
-    ("sem", "scope", "volatile", "input_precision", "allow_tf32", "max_num_imprecise_acc", "fast_math")
-)
+_SEMANTIC_KEYWORDS = frozenset(("sem", "scope", "volatile", "max_num_imprecise_acc", "fast_math"))
 _HARMLESS_KEYWORDS = frozenset(("cache_modifier", "eviction_policy"))
 _PROMISES = frozenset(("multiple_of", "max_contiguous", "max_constancy", "assume", "assume_aligned"))
 _BARRIERS = frozenset(("debug_barrier",))
@@ -79,6 +77,7 @@ def blind_edits(baseline: Source, candidate: Source) -> BlindEdits:
     options = _difference(before.options, after.options)
     semantic = _difference(before.semantic, after.semantic)
     changed = ast.dump(baseline.tree) != ast.dump(candidate.tree)
+    changed = changed and not _difference(before.promises, after.promises)
     return BlindEdits(changed and bare_before == bare_after, options, semantic, _lowered(baseline, candidate))
 
 
@@ -101,17 +100,26 @@ class _Blinder(ast.NodeTransformer):
     def __init__(self) -> None:
         self.options: list[str] = []
         self.semantic: list[str] = []
+        self.promises: list[str] = []
+        """The interpreter checks these, so they are neither ignored nor unseen."""
+        self._unordered: set[int] = set()
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        self._unordered = {id(c) for f in ast.walk(node) if isinstance(f, ast.FunctionDef) for c in _unordered(f)}
+        self.generic_visit(node)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         attr = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if attr in _PROMISES and node.args:
-            self.semantic.append(ast.unparse(node))
+            self.promises.append(ast.unparse(node))
             return node.args[0] if attr != "assume" else ast.Constant(value=None)
         kept = []
         for keyword in node.keywords:
             text = f"{keyword.arg}={ast.unparse(keyword.value)}"
-            if keyword.arg in _OPTION_KEYWORDS or keyword.arg in _HARMLESS_KEYWORDS:
+            order = keyword.arg == "sem" and id(node) in self._unordered
+            if order or keyword.arg in _OPTION_KEYWORDS or keyword.arg in _HARMLESS_KEYWORDS:
                 self.options.append(text)
             elif keyword.arg in _SEMANTIC_KEYWORDS:
                 self.semantic.append(text)
@@ -173,6 +181,19 @@ class _Blinder(ast.NodeTransformer):
         a.args = [p for p in a.args if p.arg not in _OPTION_KEYWORDS]
         a.defaults = [defaults[p.arg] for p in a.posonlyargs + a.args if p.arg in defaults]
         return node
+
+
+def _unordered(function: ast.FunctionDef) -> list[ast.Call]:
+    """Atomics whose memory order decides nothing: no program of the kernel looks at what another one did.
+
+    That is so when no result of an atomic is used, and nothing is compared-and-swapped or loaded as volatile.
+    """
+    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    atomics = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr.startswith("atomic_")]
+    dropped = {id(n.value) for n in ast.walk(function) if isinstance(n, ast.Expr)}
+    looks = any(isinstance(c.func, ast.Attribute) and c.func.attr in ("atomic_cas", "atomic_xchg") for c in atomics)
+    looks = looks or any(k.arg == "volatile" for c in calls for k in c.keywords)
+    return [] if looks or any(id(c) not in dropped for c in atomics) else atomics
 
 
 def _lowered(baseline: Source, candidate: Source) -> tuple[tuple[int, str], ...]:
