@@ -53,6 +53,8 @@ class Elf:
     """Owner, type and contents of each note."""
     relocations: tuple[tuple[int, int], ...]
     """Image offset and the value, relative to the load address, of each 64-bit word to fill in."""
+    debug: dict[str, bytes]
+    """Contents of the debug sections that source lines are read from; empty where there are none."""
 
 
 def _bad(what: str) -> InputError:
@@ -193,6 +195,24 @@ def _relocations(
     return tuple(out)
 
 
+def _debug_sections(data: bytes) -> dict[str, bytes]:
+    """`.debug_line` and the string sections, by name."""
+    offset = _unpack("<Q", data, 40, "the header")[0]
+    size, count, names = _unpack("<HHH", data, 58, "the header")
+    sections = [_unpack("<IIQQQQIIQQ", data, offset + k * size, "the section headers") for k in range(count)]
+    if names >= len(sections):
+        return {}
+    strings = data[sections[names][4] : sections[names][4] + sections[names][5]]
+    out = {}
+    for s in sections:
+        end = strings.find(b"\0", s[0])
+        name = strings[s[0] : end].decode("ascii", "replace") if end >= 0 else ""
+        compressed = s[2] & 0x800
+        if name in (".debug_line", ".debug_str", ".debug_line_str") and not compressed:
+            out[name] = data[s[4] : s[4] + s[5]]
+    return out
+
+
 def _dynamic_symbols(data: bytes) -> list[Symbol]:
     """The dynamic symbol table in order, which relocations index."""
     offset = _unpack("<Q", data, 40, "the header")[0]
@@ -212,4 +232,4 @@ def parse_elf(data: bytes) -> Elf:
     image, segments = _load(data, headers)
     symbols = _symbols(data)
     relocations = _relocations(image, data, headers, _dynamic_symbols(data))
-    return Elf(arch, image, segments, symbols, _notes(data, headers), relocations)
+    return Elf(arch, image, segments, symbols, _notes(data, headers), relocations, _debug_sections(data))

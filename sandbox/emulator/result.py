@@ -48,11 +48,14 @@ class Finding:
     wave: int
     lane: int | None = None
     address: int | None = None
+    source: str | None = None
+    """`file:line` of the instruction, where the code object carries line numbers."""
 
     def __str__(self) -> str:
         lane = "" if self.lane is None else f", lane {self.lane}"
         place = f"workgroup {self.workgroup}, wave {self.wave}{lane}"
-        return f"{self.kind}: {self.message} ({self.instruction} at +{self.pc:#x}; {place})"
+        source = f"{self.source}: " if self.source else ""
+        return f"{source}{self.kind}: {self.message} ({self.instruction} at +{self.pc:#x}; {place})"
 
 
 class Trapped(Exception):  # noqa: N818 - ends the run with status `trapped`

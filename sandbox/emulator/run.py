@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from sandbox.emulator import fast, reference
-from sandbox.emulator.launch import Argument, prepare, sample_workgroups
+from sandbox.emulator.launch import Argument, Launch, prepare, sample_workgroups
+from sandbox.emulator.lines import LineTable
 from sandbox.emulator.loader import CodeObject
 from sandbox.emulator.memory import Allocation, Memory
 from sandbox.emulator.result import EmulationResult
@@ -63,6 +65,13 @@ def emulate(
         numbers = sorted(set(workgroups))
         if not numbers or numbers[0] < 0 or numbers[-1] >= launch.workgroups:
             raise InputError(f"The grid has workgroups 0 to {launch.workgroups - 1}; others were asked for.")
+    result = _run(launch, numbers, schedule, seed, instruction_budget, core, model)
+    return _with_lines(result, code_object)
+
+
+def _run(
+    launch: Launch, numbers: list[int], schedule: Schedule, seed: int, instruction_budget: int, core: str, model: bool
+) -> EmulationResult:
     if core == "reference" or (core == "auto" and not fast.available()):
         return reference.run(launch, numbers, schedule, seed, instruction_budget)
     if not fast.available():
@@ -74,6 +83,18 @@ def emulate(
         again = reference.run(launch, numbers, schedule, seed, min(instruction_budget, _REFERENCE_BUDGET))
         return again if again.status != "budget" else result
     return result
+
+
+def _with_lines(result: EmulationResult, code: CodeObject) -> EmulationResult:
+    """The same result with the source line of each finding."""
+    if not result.findings:
+        return result
+    table = LineTable(code.elf.debug)
+    findings = tuple(replace(f, source=table.find(f.pc)) for f in result.findings)
+    if result.trap is None:
+        return replace(result, findings=findings)
+    trap = replace(result.trap, source=table.find(result.trap.pc))
+    return replace(result, findings=findings, trap=trap, reason=str(trap))
 
 
 _Saved = tuple[Allocation, npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]
