@@ -124,17 +124,13 @@ class Memory:
     def _gather(self, addresses: Array, dtype: np.dtype[np.generic]) -> Array:
         result: Array | None = None
         for lanes, storage, offsets in self._split(addresses):
-            size = storage.data.size if storage is not None else 0
-            outside = (offsets < 0) | (offsets > size - dtype.itemsize)
-            if outside.any():
-                self._note("load", storage, offsets[outside])
-                values = np.frombuffer(bytes([_GARBAGE]) * dtype.itemsize, dtype).repeat(offsets.size)
-                inside = ~outside
-                if inside.any() and storage is not None:
-                    values[inside] = _read(storage.data, offsets[inside], dtype)
-            else:
-                assert storage is not None
+            inside = self._inside("load", storage, offsets, dtype.itemsize)
+            if inside is None and storage is not None:
                 values = _read(storage.data, offsets, dtype)
+            else:
+                values = np.frombuffer(bytes([_GARBAGE]) * dtype.itemsize, dtype).repeat(offsets.size)
+                if inside is not None and inside.any() and storage is not None:
+                    values[inside] = _read(storage.data, offsets[inside], dtype)
             if lanes is None:
                 return values
             if result is None:
@@ -163,10 +159,7 @@ class Memory:
             if storage is None or not offsets.size:
                 continue
             shift = int(offsets[0]) % dtype.itemsize
-            usable = (storage.data.size - shift) // dtype.itemsize * dtype.itemsize
-            found.append(
-                (numbers, storage.data[shift : shift + usable].view(dtype), (offsets - shift) // dtype.itemsize)
-            )
+            found.append((numbers, _typed(storage.data, shift, dtype), (offsets - shift) // dtype.itemsize))
         return found
 
     def _inside(self, action: str, storage: Storage | None, offsets: Array, itemsize: int) -> Array | None:
@@ -202,22 +195,32 @@ class Memory:
         self.bad.append(BadAccess(action, name, size, int(offsets[0]), int(offsets.size)))
 
 
+def _typed(data: Array, shift: int, dtype: np.dtype[np.generic]) -> Array:
+    """The bytes from `shift` on as whole elements."""
+    usable = (data.size - shift) // dtype.itemsize * dtype.itemsize
+    return data[shift : shift + usable].view(dtype)
+
+
+def _elements(offsets: Array, size: int) -> tuple[int, Array] | None:
+    """Byte offsets as a common misalignment and element indices; None when they are not equally aligned."""
+    shift = int(offsets[0]) % size
+    relative = offsets - shift if shift else offsets
+    if int(np.bitwise_or.reduce(relative)) & (size - 1):
+        return None
+    return shift, relative >> (size.bit_length() - 1)
+
+
 def _read(data: Array, offsets: Array, dtype: np.dtype[np.generic]) -> Array:
     size = dtype.itemsize
-    shift = int(offsets[0]) % size
-    if size == 1 or not ((offsets - shift) % size).any():
-        usable = (data.size - shift) // size * size
-        typed: Array = data[shift : shift + usable].view(dtype)
-        return typed[(offsets - shift) // size]
+    if (found := _elements(offsets, size)) is not None:
+        return _typed(data, found[0], dtype).take(found[1])
     loose: Array = data[offsets[:, None] + np.arange(size)].reshape(-1).view(dtype)
     return loose
 
 
 def _write(data: Array, offsets: Array, values: Array) -> None:
     size = values.dtype.itemsize
-    shift = int(offsets[0]) % size
-    if size == 1 or not ((offsets - shift) % size).any():
-        usable = (data.size - shift) // size * size
-        data[shift : shift + usable].view(values.dtype)[(offsets - shift) // size] = values
+    if (found := _elements(offsets, size)) is not None:
+        _typed(data, found[0], values.dtype)[found[1]] = values
     else:
         data[offsets[:, None] + np.arange(size)] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, size)
