@@ -57,6 +57,8 @@ class TrialRecorder(LaunchRecorder):
             number, self.count = self.count, self.count + 1
             self.channel.send("trial-launch", {"index": number, "kernel": fn.__name__, "grid": list(sizes)})
             compiled = self._compile_all(number, fn, args, kwargs, sizes)
+        elif self.executor.name == "emulator":
+            compiled, _ = self.try_compile(fn, args, kwargs, sizes, self.targets[0])
         note = LaunchNote(fn.__name__, self._is_own(fn), "executed", None, [], sizes)
         self.notes.append(note)
         answer: list[Any] = []
