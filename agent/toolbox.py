@@ -1,0 +1,159 @@
+"""The tools a model gets, and nothing else: no shell, no files, no network. Results are text, faults of a call too."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.candidate import Measurement, Proposal, describe
+from agent.edits import EditError, apply_edits, parse_edits
+from agent.model import Tool, ToolCall, ToolResult
+from agent.search import Bench
+from agent.spend import Ledger
+from sandbox.kernel import Kernel
+from sandbox.verdict import Incorrect, Verdict
+from skills.skill import Library
+
+_EDITS = {
+    "type": "array",
+    "description": "Search/replace edits of the file; each search text must occur exactly once.",
+    "items": {
+        "type": "object",
+        "properties": {"search": {"type": "string"}, "replace": {"type": "string"}},
+        "required": ["search", "replace"],
+        "additionalProperties": False,
+    },
+}
+_MAX_RESULT_CHARS = 12_000
+
+
+def _tool(name: str, description: str, **properties: Any) -> Tool:
+    required = [n for n in properties if n != "reason"]
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return Tool(name, description, schema)
+
+
+TOOLS: tuple[Tool, ...] = (
+    _tool("read_kernel", "The whole file as it stands."),
+    _tool("read_profile", "What the compiler's output says of each kernel: registers, LDS, spills, instruction mix."),
+    _tool("list_skills", "The skills of the library: id, what it does and why, which metric it must move."),
+    _tool("search_knowledge", "Search guides, target facts, skills and past verified wins.", query={"type": "string"}),
+    _tool("compile_candidate", "Build the edited file for the target; errors or resource changes.", edits=_EDITS),
+    _tool(
+        "verify_candidate",
+        "Let the validator judge the edited file (counts against the job's evaluations): the verdict, and for a wrong"
+        " result the failing check.",
+        edits=_EDITS,
+    ),
+    _tool(
+        "submit_candidate",
+        "Propose the edited file. State in one sentence which bottleneck it removes and which metric will move.",
+        title={"type": "string"},
+        why={"type": "string"},
+        edits=_EDITS,
+    ),
+)
+
+
+@dataclass
+class Toolbox:
+    """Answers the calls of one conversation about one measured kernel; collects what is submitted."""
+
+    measured: Measurement
+    bench: Bench
+    library: Library
+    ledger: Ledger
+    model: str
+    knowledge: Callable[[str], list[str]] = lambda _query: []
+    submitted: list[Proposal] = field(default_factory=list)
+
+    def answer(self, call: ToolCall) -> ToolResult:
+        """The result of one call. A wrong call is answered, not raised: the model can correct it."""
+        if call.arguments is None:
+            return ToolResult(call.id, f"The call was not run: {call.problem}.", failed=True)
+        handler = self._handlers().get(call.name)
+        if handler is None:
+            names = ", ".join(t.name for t in TOOLS)
+            return ToolResult(call.id, f"There is no tool {call.name!r}. The tools are {names}.", failed=True)
+        try:
+            text = handler(call.arguments)
+        except EditError as e:
+            return ToolResult(call.id, f"Not applied: {e}", failed=True)
+        if len(text) > _MAX_RESULT_CHARS:
+            text = text[:_MAX_RESULT_CHARS] + "\n[cut]"
+        return ToolResult(call.id, text)
+
+    def _handlers(self) -> Mapping[str, Callable[[Mapping[str, Any]], str]]:
+        return {
+            "read_kernel": lambda _: self.measured.kernel.source,
+            "read_profile": lambda _: _profile(self.measured),
+            "list_skills": lambda _: self._skills(),
+            "search_knowledge": lambda a: "\n".join(self.knowledge(str(a.get("query", "")))) or "Nothing was found.",
+            "compile_candidate": self._compile,
+            "verify_candidate": self._verify,
+            "submit_candidate": self._submit,
+        }
+
+    def _skills(self) -> str:
+        return "\n".join(f"{s.id}: {s.data.title}. {s.data.why}" for s in self.library)
+
+    def _edited(self, arguments: Mapping[str, Any]) -> Kernel:
+        """The edited kernel; raises `EditError` when edits do not apply or leave no Python."""
+        source = apply_edits(self.measured.kernel.source, parse_edits(arguments.get("edits")))
+        try:
+            ast.parse(source)
+        except (SyntaxError, ValueError) as e:
+            line = getattr(e, "lineno", None)
+            raise EditError(f"the result is not Python: line {line}: {getattr(e, 'msg', e)}.") from None
+        return self.measured.kernel.with_source(source)
+
+    def _compile(self, arguments: Mapping[str, Any]) -> str:
+        after = self.bench.measure(self._edited(arguments))
+        if after.failures:
+            return "It does not build:\n" + "\n".join(f.sentence for f in after.failures)
+        return "It builds.\n" + _profile(after)
+
+    def _verify(self, arguments: Mapping[str, Any]) -> str:
+        proposal = self._proposal(self._edited(arguments), "trial", "")
+        self.ledger.take_evaluation()
+        return explain(self.bench.judge(self.measured, proposal).verdict)
+
+    def _submit(self, arguments: Mapping[str, Any]) -> str:
+        kernel = self._edited(arguments)
+        if kernel.digest == self.measured.kernel.digest:
+            raise EditError("the edits change nothing.")
+        if any(p.kernel.digest == kernel.digest for p in self.submitted):
+            return "This candidate was submitted before."
+        title = " ".join(str(arguments.get("title", "")).split())[:120] or "Rewrite proposed by the model"
+        self.submitted.append(self._proposal(kernel, title, " ".join(str(arguments.get("why", "")).split())[:600]))
+        return "Submitted. The validator decides."
+
+    def _proposal(self, kernel: Kernel, title: str, why: str) -> Proposal:
+        name = hashlib.sha256(kernel.source.encode()).hexdigest()[:12]
+        return Proposal(
+            id=f"model@{name}", origin=self.model, title=title, why=why, kernel=kernel, repair=not self.measured.builds
+        )
+
+
+def explain(verdict: Verdict) -> str:
+    """A verdict for the model: the failing check and place, never the expected values."""
+    if isinstance(verdict, Incorrect):
+        place = {
+            k: v for k, v in verdict.details.items() if k in ("index", "output", "entry", "dtype", "shape", "line")
+        }
+        where = f" {place}" if place else ""
+        return f"Rejected by the check `{verdict.check}`.{where}"
+    return f"{type(verdict).__name__}: {describe(verdict)}"
+
+
+def _profile(measured: Measurement) -> str:
+    if not measured.profiles:
+        return "No profile: the file does not build, or nothing was launched."
+    lines = []
+    for kernel, profile in measured.profiles.items():
+        lines.append(f"{kernel}:")
+        lines += [f"  {m.name} = {m.value} {m.unit}".rstrip() for m in sorted(profile, key=lambda m: m.name) if m.value]
+    return "\n".join(lines)
