@@ -77,6 +77,8 @@ class Confinement:
     work: Path | None = None
     """Current folder of the child in `process` mode; `bubblewrap` uses an empty in-memory folder instead."""
     gpu: bool = False
+    memory_folder_bytes: int = 4 * 1024 * _MIB
+    """Size of each of the two in-memory folders, /tmp and /dev/shm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,9 @@ def _bubblewrap(confinement: Confinement, status_fd: int | None) -> list[str]:
     args += ["--uid", "65534", "--gid", "65534", "--hostname", "sandbox", "--clearenv"]
     for name in _SYSTEM_FOLDERS:
         args += _bind_system(Path(name))
-    args += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev", "--tmpfs", "/tmp"]
+    args += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    for name in ("/dev/shm", "/tmp"):
+        args += ["--size", str(confinement.memory_folder_bytes), "--tmpfs", name]
     for path in [*python_folders(), *confinement.read_only]:
         args += ["--ro-bind", str(path), str(path)]
     for path in confinement.writable:
@@ -202,6 +206,7 @@ def _bubblewrap(confinement: Confinement, status_fd: int | None) -> list[str]:
     args += ["--dir", "/tmp/work", "--chdir", "/tmp/work"]
     for name, value in child_environment(Path("/tmp/work")).items():
         args += ["--setenv", name, value]
+    args += ["--remount-ro", "/"]
     if status_fd is not None:
         args += ["--json-status-fd", str(status_fd)]
     return args
