@@ -266,7 +266,8 @@ class Machine:
                 return np.array([self.grid["xyz".index(op.text.split()[1])]], np.int32)
             case "tt.addptr":
                 width = stored_dtype(self._pointee(op)).itemsize
-                return args[0] + np.multiply(args[1], width, dtype=np.int64)
+                moved: Array = args[0] + np.multiply(args[1], width, dtype=np.int64)
+                return moved
             case "tt.load":
                 return self._load(op, args)
             case "tt.store":

@@ -13,8 +13,22 @@ from typing import Any
 import numpy as np
 
 from sandbox.interpreter_arith import high_product
-from sandbox.interpreter_ir import IrError, Op
-from sandbox.interpreter_numerics import Array, as_float32, held_dtype, is_float, settle, to_integer, unsigned
+from sandbox.interpreter_ir import IrError, Op, Type
+from sandbox.interpreter_numerics import (
+    Array,
+    as_float32,
+    bit_width,
+    from_memory,
+    held_dtype,
+    is_float,
+    settle,
+    stored_dtype,
+    to_integer,
+    to_memory,
+    unsigned,
+)
+from sandbox.interpreter_ptx import evaluate
+from sandbox.interpreter_tensor import full
 
 Function = Callable[..., Any]
 
@@ -202,45 +216,68 @@ def _nudge(near: Array, beyond: Array, mode: str) -> Array:
     return np.where(down, np.nextafter(near, -infinity), np.where(up, np.nextafter(near, infinity), near))
 
 
-_PTX: dict[str, Function] = {
-    "tanh.approx": np.tanh, "ex2.approx": np.exp2, "lg2.approx": np.log2, "rcp": lambda x: 1 / x,
-    "rsqrt.approx": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "sin.approx": np.sin, "cos.approx": np.cos,
-    "abs": np.abs, "neg": np.negative, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-    "max": np.fmax, "min": np.fmin, "fma": lambda a, b, c: a * b + c, "mov": lambda x: x,
-    "copysign": lambda a, b: np.copysign(b, a),
-}  # fmt: skip
 _AMD: dict[str, Function] = {
     "v_exp_f32": np.exp2, "v_log_f32": np.log2, "v_rcp_f32": lambda x: 1 / x, "v_rsq_f32": lambda x: 1 / np.sqrt(x),
     "v_sqrt_f32": np.sqrt, "v_mul_f32": np.multiply, "v_add_f32": np.add, "v_sub_f32": np.subtract,
     "v_max_f32": np.fmax, "v_min_f32": np.fmin, "v_fma_f32": lambda a, b, c: a * b + c, "v_mov_b32": lambda x: x,
     "v_sin_f32": lambda x: np.sin(2 * np.pi * x), "v_cos_f32": lambda x: np.cos(2 * np.pi * x),
 }  # fmt: skip
-_INSTRUCTION = re.compile(r"^([a-z][\w.]*)\s+\$0((?:,\s*\$\d+)+)\s*;?$")
+_INSTRUCTION = re.compile(r"^(v_\w+?)(?:_e(?:32|64))?\s+\$0((?:,\s*\$\d+)+)\s*;?$")
 
 
-def inline_asm(op: Op, args: list[Array]) -> Array:
-    """`tt.elementwise_inline_asm` that is one known float instruction; raises IrError with the text for any other."""
+def inline_asm(op: Op, args: list[Array]) -> Array | tuple[Array, ...]:
+    """`tt.elementwise_inline_asm`: PTX as `interpreter_ptx` knows it, or one AMD float instruction; else IrError."""
     quoted = re.search(r'elementwise_inline_asm "((?:[^"\\]|\\.)*)"', op.text)
-    text = quoted[1] if quoted else ""
-    clean = re.sub(r"\\0A|\\0D|\\09|\\n|\\t", " ", text).strip().strip("{}").strip()
-    element = op.result_types[0].element
-    match = _INSTRUCTION.match(clean)
-    known = len(op.result_types) == 1 and is_float(element) and all(is_float(t.element) for t in op.operand_types)
-    function = _instruction(match[1]) if match and known else None
-    if match is None or function is None:
-        raise IrError(f"inline assembly is not interpreted: {clean[:120]}")
-    order = [int(n) - 1 for n in re.findall(r"\$(\d+)", match[2])]
-    if any(n >= len(args) for n in order):
-        raise IrError(f"inline assembly is not interpreted: {clean[:120]}")
-    wide = [as_float32(args[n], op.operand_types[n].element).astype(np.float64) for n in order]
-    return settle(np.asarray(function(*wide)), element)
+    text = re.sub(r"\\([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), quoted[1] if quoted else "").strip()
+    if match := _INSTRUCTION.match(text):
+        order = [int(n) - 1 for n in re.findall(r"\$(\d+)", match[2])]
+        if match[1] not in _AMD or max(order) >= len(args):
+            raise IrError(f"inline assembly is not interpreted: {text[:120]}")
+        wide = [as_float32(args[n], op.operand_types[n].element).astype(np.float64) for n in order]
+        return settle(np.asarray(_AMD[match[1]](*wide)), op.result_types[0].element)
+    pack = int(op.attributes.get("packed_element", "1"))
+    outputs = op.attributes.get("constraints", "").count("=")
+    inputs = [r for a, t in zip(args, op.operand_types, strict=True) for r in _registers(a, t, pack)]
+    registers = evaluate(text, outputs, inputs)
+    results = []
+    for kind in op.result_types:
+        count = max(1, pack * bit_width(kind.element) // 32)
+        taken, registers = registers[:count], registers[count:]
+        results.append(_elements(taken, kind, pack))
+    return tuple(results) if len(results) > 1 else results[0]
 
 
-def _instruction(mnemonic: str) -> Function | None:
-    amd = _AMD.get(re.sub(r"_e(?:32|64)$", "", mnemonic))
-    if amd is not None:
-        return amd
-    words = [w for w in mnemonic.split(".") if w not in ("ftz", "rn", "full", "f32", "f64", "f16", "bf16", "sat")]
-    if "sat" in mnemonic.split(".") or re.search(r"\.(rz|rm|rp|x2|bf16x2|f16x2)\b", mnemonic):
-        return None
-    return _PTX.get(".".join(words)) or _PTX.get(words[0] if words[1:] == ["approx"] else "")
+def _registers(value: Array, kind: Type, pack: int) -> list[Array]:
+    """The bits of an operand in registers of 32 (or, alone, of its own width): `pack` neighbours share registers."""
+    raw = np.ascontiguousarray(
+        to_memory(value, kind.element) if pack == 1 else to_memory(full(value, kind), kind.element)
+    )
+    bits = raw.view(f"u{raw.dtype.itemsize}").astype(np.uint64)
+    if pack == 1:
+        return [bits]
+    width = bit_width(kind.element)
+    if kind.shape[-1:] == () or kind.shape[-1] % pack:
+        raise IrError(f"inline assembly on {pack} packed elements of a tensor of shape {kind.shape} is not interpreted")
+    groups = bits.reshape(*bits.shape[:-1], -1, pack)
+    each = max(1, 32 // width)
+    registers = []
+    for first in range(0, pack, each):
+        parts = [groups[..., first + n] << np.uint64(width * n) for n in range(min(each, pack - first))]
+        registers.append(np.asarray(sum(parts, np.uint64(0))))
+    return registers
+
+
+def _elements(registers: list[Array], kind: Type, pack: int) -> Array:
+    """Inverse of `_registers`."""
+    dtype = stored_dtype(kind.element)
+    width = bit_width(kind.element)
+    if pack == 1:
+        parts = [registers[0]]
+    else:
+        each = max(1, 32 // width)
+        parts = [registers[n // each] >> np.uint64(width * (n % each)) for n in range(pack)]
+    bits = [(p & np.uint64(2**width - 1)).astype(f"u{dtype.itemsize}").view(dtype) for p in parts]
+    if pack == 1:
+        return from_memory(bits[0], kind.element)
+    joined = np.stack(np.broadcast_arrays(*bits), axis=-1)
+    return from_memory(joined.reshape(*joined.shape[:-2], -1), kind.element)
