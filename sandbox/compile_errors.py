@@ -112,7 +112,17 @@ def _frontend(error: Any, fns: list[Any]) -> tuple[str, Place | None]:
         else:
             message = _exception_text(current)
         current = current.__cause__
-    return _unquote(str(message)), place
+    return _explained(_unquote(str(message)), place), place
+
+
+def _explained(message: str, place: Place | None) -> str:
+    """A library function that has no variant for its argument types is a bare KeyError in Triton."""
+    types = re.fullmatch(r"KeyError: [\[(](.*)[\])]", message)
+    if types is None or place is None or "(" not in place.text:
+        return message
+    called = re.search(r"[\w.]*libdevice\.\w+|[\w.]*math\.\w+", place.text)
+    names = types[1].replace("'", "").replace("triton.language.", "")
+    return f"{called[0] if called else 'the library function'} has no variant for ({names}) ({message})"
 
 
 def _unquote(message: str) -> str:

@@ -103,7 +103,7 @@ class Memory:
         torch = sys.modules["torch"]
         wanted = list(addresses)
         for candidate in gc.get_objects():
-            if type(candidate) is not torch.Tensor or candidate.device.type != "cpu":
+            if not issubclass(type(candidate), torch.Tensor) or candidate.device.type != "cpu":
                 continue
             storage = candidate.untyped_storage()
             first, size = storage.data_ptr(), storage.nbytes()
