@@ -204,7 +204,13 @@ def _nothing(mode: DeviceMode, func: Any, args: Any, kwargs: Any) -> None:
     return None
 
 
+def _unchanged(mode: DeviceMode, func: Any, args: Any, kwargs: Any) -> Any:
+    """`torch.device(...)` itself comes by here too: naming a GPU is no request for its memory."""
+    return func(*args, **kwargs)
+
+
 _SPECIAL: dict[Any, Callable[[DeviceMode, Any, Any, Any], Any]] = {
+    torch.device: _unchanged,
     torch.Tensor.is_cuda.__get__: _get_is_cuda,
     torch.Tensor.is_cpu.__get__: _get_is_cpu,
     torch.Tensor.device.__get__: _get_device,
