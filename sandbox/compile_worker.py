@@ -81,7 +81,6 @@ def _wait(pid: int, timeout_s: float) -> int | None:
         return os.waitpid(pid, 0)[1]
     finally:
         os.close(handle)
-        _kill_group(pid)
 
 
 def _kill_group(pid: int) -> None:

@@ -108,6 +108,16 @@ def _unsigned(function: Callable[..., Any]) -> Handler:
     return run
 
 
+def _sum(a: Array, b: Array) -> Array:
+    result: Array = a ^ b if a.dtype == np.bool_ else a + b  # one bit wraps around
+    return result
+
+
+def _difference(a: Array, b: Array) -> Array:
+    result: Array = a ^ b if a.dtype == np.bool_ else a - b
+    return result
+
+
 def _quotient(a: Array, b: Array) -> Array:
     """Rounded toward zero, as C and LLVM divide; division by zero gives 0, which no valid program sees."""
     result: Array = np.where(b == 0, 0, (a - np.fmod(a, np.where(b == 0, 1, b))) // np.where(b == 0, 1, b))
@@ -245,8 +255,8 @@ def _via_torch(name: str) -> Callable[[Array], Array]:
 
 
 POINTWISE: dict[str, Handler] = {
-    "arith.addi": _plain(np.add),
-    "arith.subi": _plain(np.subtract),
+    "arith.addi": _plain(_sum),
+    "arith.subi": _plain(_difference),
     "arith.muli": _plain(np.multiply),
     "arith.divsi": _plain(_quotient),
     "arith.remsi": _plain(_remainder),
