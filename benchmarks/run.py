@@ -131,10 +131,8 @@ def page(results: dict[str, Any]) -> str:
             f"{'-' if share is None else f'{share:.2f}'} |"
         )
     improved = sum(g > 1 for g in gains)
-    lines += [
-        "",
-        f"{improved} of {len(gains)} faster; geomean {geomean(gains):.2f}x, median {statistics.median(gains):.2f}x over all.",
-    ]
+    middle = f"geomean {geomean(gains):.2f}x, median {statistics.median(gains):.2f}x over all"
+    lines += ["", f"{improved} of {len(gains)} faster; {middle}."]
     if shares:
         lines.append(f"Ours over expert: geomean {geomean(shares):.2f} over {len(shares)}.")
     return "\n".join(lines) + "\n"
