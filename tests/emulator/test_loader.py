@@ -16,7 +16,7 @@ from sandbox.emulator.loader import CodeObject
 from sandbox.emulator.msgpack import MsgpackError, unpack
 from sandbox.errors import InputError
 
-MUTATIONS = int(os.environ.get("WAVESMITH_FUZZ_OBJECTS", "400"))
+MUTATIONS = int(os.environ.get("WAVESMITH_FUZZ_OBJECTS", "250"))
 """Mutated objects per run; 100000 by hand."""
 
 
