@@ -15,8 +15,10 @@ import yaml
 _LABEL = re.compile(r"^([\w.$@]+):")
 _BLOCK = re.compile(r"^(?:\.LBB\d+_\d+:|; %bb\.\d+:)")
 _DEPTH = re.compile(r"(?:Loop Header|in Loop: Header=\S+):? ?Depth=(\d+)")
-_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
-_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]+)"')
+_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)[^;]*;?(.*)$")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]+)"')
+_INLINED = re.compile(r"([\w.+\-]+):(\d+):\d+")
+_LIBRARY = "triton/language"
 _INSTRUCTION = re.compile(r"^\s+([a-z][a-z0-9_]+)(?:\s+([^;]*))?(?:;(.*))?$")
 _TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rsq|sqrt|sin|cos|rcp_iflag|exp_legacy|log_legacy|prng)_")
 _MATRIX = re.compile(r"^v_(?:s?mfma|smfmac|mfma_scale)_")
@@ -105,12 +107,15 @@ def code_bytes(asm: str, kernel: str) -> int | None:
 def instructions(asm: str, function: str) -> Iterator[Instruction]:
     """The instructions of one function, in order."""
     files: dict[str, str] = {}
+    library: set[str] = set()
     inside = False
     depth, block, line = 0, "", None
     fresh_block = False
     for text in asm.split("\n"):
         if match := _FILE.match(text):
-            files[match[1]] = match[2].rsplit("/", 1)[-1]
+            files[match[1]] = match[3].rsplit("/", 1)[-1]
+            if _LIBRARY in f"{match[2]}/{match[3]}":
+                library.add(files[match[1]])
             continue
         if not inside:
             inside = text.startswith(f"{function}:")
@@ -123,13 +128,18 @@ def instructions(asm: str, function: str) -> Iterator[Instruction]:
         if fresh_block and (found := _DEPTH.search(text)):
             depth = int(found[1])
         if match := _LOC.match(text):
-            name = files.get(match[1])
-            line = (name, int(match[2])) if name and match[2] != "0" else None
+            line = _source_line(match, files, library)
             continue
         if _LABEL.match(text) or not (match := _INSTRUCTION.match(text)):
             continue
         fresh_block = False
         yield _instruction(match, depth, line, block)
+
+
+def _source_line(match: re.Match[str], files: Mapping[str, str], library: set[str]) -> tuple[str, int] | None:
+    """The user's line of a `.loc`: the innermost of the inlined chain that is not Triton's own library."""
+    chain = [(files.get(match[1], ""), int(match[2])), *((m[1], int(m[2])) for m in _INLINED.finditer(match[3]))]
+    return next(((file, line) for file, line in chain if file and file not in library and line), None)
 
 
 def _instruction(match: re.Match[str], depth: int, line: tuple[str, int] | None, block: str) -> Instruction:
