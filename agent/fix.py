@@ -65,7 +65,7 @@ def _proposal(found: Match) -> Iterator[Proposal]:
         why=found.why,
         kernel=edited,
         repair=data.kind == "repair",
-        needs_timing=all(e.metric in TIMED_METRICS for e in data.expects),
+        needs_timing=found.needs_timing or all(e.metric in TIMED_METRICS for e in data.expects),
         invisible=found.invisible_to_interpreter,
         expects=tuple(f"{e.metric} {e.direction}" for e in data.expects),
         line=found.site.line,
