@@ -187,6 +187,13 @@ def add_constexpr_param(source: TritonSource, function: JitFunction, defaults: M
     return Edit(end, end, "".join(f", {text}" for text in texts))
 
 
+def append_param(source: TritonSource, function: JitFunction, name: str) -> Edit:
+    """Append a runtime parameter that launches give by keyword, so that positional arguments stay where they are."""
+    params = [*function.node.params.params, *function.node.params.kwonly_params]
+    end = source.param_span(params[-1])[1]
+    return Edit(end, end, f", {name}=0" if any(p.default is not None for p in params) else f", {name}")
+
+
 _LINE_LENGTH = 120
 
 

@@ -57,13 +57,17 @@ def method_call(node: cst.CSTNode, name: str) -> cst.Call | None:
 
 
 def names_in(node: cst.CSTNode) -> set[str]:
-    """Every plain name read or written below the node (attribute names excluded)."""
+    """Every variable named below the node: no attributes, no keywords of calls."""
     found: set[str] = set()
-    for n in walk(node):
-        if isinstance(n, cst.Attribute):
-            continue
-        if isinstance(n, cst.Name):
-            found.add(n.value)
+    stack: list[cst.CSTNode] = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, cst.Name):
+            found.add(current.value)
+        elif isinstance(current, cst.Attribute | cst.Arg):
+            stack.append(current.value)
+        else:
+            stack.extend(current.children)
     return found
 
 

@@ -11,6 +11,9 @@ from skills.condition import Outcome, Truth
 from skills.facts import Facts
 from skills.skill import Library, Refusal, Site, Skill
 
+TIMED_METRICS = frozenset({"median_us", "l2_hit_rate", "hbm_bandwidth_share", "mfma_busy_share"})
+"""Metrics that only a run on the target can show."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -28,6 +31,11 @@ class Match:
         """Names the edit in reports and logs: skill, jit kernel and variant."""
         place = f"@{self.site.kernel}" if self.site.kernel else ""
         return f"{self.skill.id}{place}:{self.site.label}"
+
+    @property
+    def needs_timing(self) -> bool:
+        """Whether only a clock can tell if the edit is worth keeping."""
+        return self.site.needs_timing or all(e.metric in TIMED_METRICS for e in self.skill.data.expects)
 
     @property
     def invisible_to_interpreter(self) -> bool:
@@ -55,7 +63,7 @@ class Unmet:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Repairs before tunes, then in the order of skill ids and of each skill's own preference."""
+    """Repairs before tunes, skills for a classified bottleneck first, then by id and each skill's own preference."""
 
     matches: tuple[Match, ...]
     refusals: tuple[Refusal, ...]
@@ -73,7 +81,8 @@ def match(kernel: Kernel, facts: Facts, target: Target, library: Library) -> Mat
     matches: list[Match] = []
     refusals: list[Refusal] = []
     unmet: list[Unmet] = []
-    for skill in sorted(library, key=lambda s: (s.data.kind != "repair", s.id)):
+    hot = set(facts.names("bottlenecks"))
+    for skill in sorted(library, key=lambda s: (s.data.kind != "repair", not hot & set(s.data.bottlenecks), s.id)):
         if kernel.language not in skill.data.languages or target.arch not in skill.data.targets:
             continue
         for name, subject in _subjects(skill, facts):

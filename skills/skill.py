@@ -112,6 +112,8 @@ class Site:
     variant: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     approximate: bool = False
     """This variant needs --allow-approx although the skill as a whole does not."""
+    needs_timing: bool = False
+    """A static gain of this variant says nothing about its run time here, so only a clock may keep it."""
     invisible_to_interpreter: bool = False
     """This variant changes only what the interpreter ignores, whatever the skill says of itself."""
 

@@ -13,6 +13,7 @@ from skills.facts import Facts
 from skills.idioms import tl_call
 from skills.skill import Refusal, Site
 from skills.triton_source import TL, TritonSource, float_value, parse_triton
+from skills.uniform import Uniformity
 
 _NATIVE = ("rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "abs", "floor", "ceil", "erf", "fma")
 _LIBRARIES = (f"{TL}.extra.libdevice", f"{TL}.extra.cuda.libdevice", "torch._inductor.runtime.triton_helpers.libdevice")
@@ -46,21 +47,25 @@ def _edits(source: TritonSource) -> Iterator[Edit]:
     tl = tl_name(source)
     covered = -1
     for node in source.nodes:
-        if not isinstance(node, cst.Call | cst.BinaryOperation) or source.in_jit(node) is None:
+        if not isinstance(node, cst.Call | cst.BinaryOperation):
+            continue
+        function = source.in_jit(node)
+        if function is None:
             continue
         start, end = source.span(node)
         if start < covered:
             continue
         if isinstance(node, cst.BinaryOperation):
             root = tl_call(source, node.right, "sqrt") if isinstance(node.operator, cst.Divide) else None
-            if root is not None and float_value(node.left) == 1.0 and len(root.args) == 1:
+            whole = root is not None and float_value(node.left) == 1.0 and len(root.args) == 1
+            if whole and root is not None and Uniformity(source, function).is_block(root.args[0].value):
                 yield replace(source, node, f"{tl}.rsqrt({source.code(root.args[0].value)})")
                 covered = end
             continue
         name = source.qualified(node.func) or ""
-        library, _, function = name.rpartition(".")
-        if library in _LIBRARIES and function in _NATIVE:
-            yield replace(source, node.func, f"{tl}.{function}")
+        library, _, short = name.rpartition(".")
+        if library in _LIBRARIES and short in _NATIVE:
+            yield replace(source, node.func, f"{tl}.{short}")
         elif name in _HELPERS and len(node.args) == 2:
             args = ", ".join(source.code(a.value) for a in node.args)
             yield replace(source, node, f"{tl}.{_HELPERS[name]}({args}, propagate_nan={tl}.PropagateNan.ALL)")

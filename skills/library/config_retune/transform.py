@@ -1,0 +1,88 @@
+"""Neighbouring launch configurations: pipeline depth, warps, tile shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from sandbox.kernel import Kernel
+from sandbox.target import Target
+from skills.edit import Edit, apply_edits
+from skills.facts import Facts
+from skills.knobs import (
+    changed_config,
+    config_values,
+    extend_configs,
+    launch_knobs,
+    set_knobs,
+    tile_names,
+    variant_label,
+    variant_values,
+)
+from skills.skill import Refusal, Site
+from skills.triton_source import JitFunction, TritonSource, parse_triton
+
+
+def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
+    """For a fixed launch one site per neighbour; for an autotuned kernel one that extends its list."""
+    source = parse_triton(kernel)
+    function = source.functions.get(str(facts["kernel.name"]))
+    if function is None:
+        return
+    most = target.max_threads_per_workgroup // target.wavefront_size
+    if function.autotune is not None:
+        if _extended(source, function, most) is not None:
+            yield Site(source.line(function.autotune), "more configs", function.name, {"most_warps": most})
+        return
+    launches = source.launches_of(function.name)
+    knobs = launch_knobs(source, function, launches[0]) if launches else {}
+    current = {k: v.value for k, v in knobs.items() if v.value is not None}
+    for values in _neighbours(source, function, current, most):
+        if set_knobs(source, function, values) is not None:
+            yield Site(source.line(function.node), variant_label(values), function.name, dict(values))
+
+
+def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
+    """Set the knobs, or append configs."""
+    source = parse_triton(kernel)
+    function = source.functions.get(site.kernel or "")
+    if function is None:
+        return None
+    if "most_warps" in site.variant:
+        return apply_edits(kernel, source, _extended(source, function, int(site.variant["most_warps"])) or [])
+    return apply_edits(kernel, source, set_knobs(source, function, variant_values(site.variant)) or [])
+
+
+def _neighbours(
+    source: TritonSource, function: JitFunction, current: dict[str, int], most_warps: int
+) -> Iterator[dict[str, int]]:
+    stages, warps = current.get("num_stages", 2), current.get("num_warps", 4)
+    if stages > 2:
+        yield {"num_stages": 2}
+    for other in (warps * 2, warps // 2):
+        if 1 <= other <= most_warps:
+            yield {"num_warps": other}
+    tiles = tile_names(source, function, current)
+    for name in tiles:
+        for size in (current[name] * 2, current[name] // 2):
+            if 16 <= size <= 4096:
+                yield {name: size}
+    for first, second in pairwise(tiles):
+        if current[first] != current[second] and min(current[first], current[second]) >= 16:
+            yield {first: current[second], second: current[first]}
+
+
+def _extended(source: TritonSource, function: JitFunction, most_warps: int) -> list[Edit] | None:
+    """Two stages for every config that has more, and the first config's neighbours in warps and tiles."""
+    configs = source.configs_of(function)
+    texts: list[str] = []
+    for config in configs:
+        if (config_values(config).get("num_stages") or 2) > 2:
+            text = changed_config(source, config, {"num_stages": 2})
+            texts += [text] if text is not None else []
+    for config in configs[:1]:
+        current = {k: v for k, v in config_values(config).items() if v is not None}
+        for values in _neighbours(source, function, current, most_warps):
+            text = changed_config(source, config, {**values, "num_stages": min(2, current.get("num_stages", 2))})
+            texts += [text] if text is not None else []
+    return extend_configs(source, function, list(dict.fromkeys(texts)))

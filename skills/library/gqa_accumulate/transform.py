@@ -1,0 +1,269 @@
+"""Fold the query-head axis of the grid into a loop with register accumulators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from sandbox.kernel import Kernel
+from sandbox.target import Target
+from skills.edit import Edit, apply_edits, tl_name
+from skills.facts import Facts
+from skills.fold import (
+    Body,
+    ProgramId,
+    body_of,
+    closure,
+    dependent,
+    divided,
+    grid_elements,
+    host_text,
+    indented,
+    program_ids,
+    unused,
+    zero_like,
+)
+from skills.idioms import base_param, bound_argument, names_in, tl_call
+from skills.skill import Refusal, Site
+from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, parse_triton, walk
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sum:
+    """An atomic addition that every member of a group makes to the same place."""
+
+    index: int
+    call: cst.Call
+    pointer: str
+    value: str
+    mask: str | None
+    zeros: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """The folded axis: `divisor` members per group."""
+
+    body: Body
+    program: ProgramId
+    divisor: str
+    varying: frozenset[str]
+    sums: tuple[_Sum, ...]
+
+
+def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
+    """One site per kernel with a foldable axis."""
+    source = parse_triton(kernel)
+    function = source.functions.get(str(facts["kernel.name"]))
+    group = _group(source, function) if function is not None else None
+    if function is not None and group is not None and _host_edits(source, function, group) is not None:
+        yield Site(source.line(group.sums[0].call), f"sum over {group.divisor} in registers", function.name)
+
+
+def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
+    """The kernel's body around a loop, and the grid of every launch."""
+    source = parse_triton(kernel)
+    function = source.functions.get(site.kernel or "")
+    group = _group(source, function) if function is not None else None
+    if function is None or group is None:
+        return None
+    host = _host_edits(source, function, group)
+    if host is None:
+        return None
+    text = _folded(source, function, group)
+    return apply_edits(kernel, source, [Edit(group.body.start, group.body.end, text), *host])
+
+
+def _group(source: TritonSource, function: JitFunction) -> _Group | None:
+    body = body_of(source, function)
+    if body is None:
+        return None
+    ids = program_ids(source, body)
+    for program in ids:
+        for divisor in _divisors(source, function, body, program):
+            invariant = _invariant(source, body, program, divisor)
+            varying = dependent(body, {program.name}, invariant)
+            sums = tuple(_sums(source, function, body, varying))
+            others = [other.name for other in ids if other is not program]
+            if sums and all(_covers(body, s, others) for s in sums) and not _other_effects(source, body, sums, varying):
+                return _Group(body, program, divisor, varying, sums)
+    return None
+
+
+def _divisors(source: TritonSource, function: JitFunction, body: Body, program: ProgramId) -> Iterator[str]:
+    """Group sizes: what the id, or the id modulo the number of heads, is divided by."""
+    heads = {program.name}
+    for statement in body.statements:
+        assign = statement.node.body[0] if isinstance(statement.node, cst.SimpleStatementLine) else None
+        if isinstance(assign, cst.Assign) and isinstance(assign.value, cst.BinaryOperation):
+            value = assign.value
+            if dotted_name(value.left) in heads and isinstance(value.operator, cst.Modulo):
+                heads |= statement.writes
+    params = {p.name for p in function.params}
+    found: list[str] = []
+    for node in walk(function.node.body):
+        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.FloorDivide):
+            continue
+        if dotted_name(node.left) in heads and names_in(node.right) and names_in(node.right) <= params:
+            found.append(source.code(node.right))
+    # The smallest unit first: `head // GROUP` rather than `batch_head // H`, which a modulo of the same H accompanies.
+    moduli = {
+        source.code(n.right)
+        for n in walk(function.node.body)
+        if isinstance(n, cst.BinaryOperation) and isinstance(n.operator, cst.Modulo) and dotted_name(n.left) in heads
+    }
+    yield from dict.fromkeys(d for d in found if d not in moduli)
+
+
+def _invariant(source: TritonSource, body: Body, program: ProgramId, divisor: str) -> frozenset[str]:
+    """Names that are the same for every member of a group: the quotients by the group size or by the head count."""
+    chain = {program.name}
+    moduli: set[str] = set()
+    found: set[str] = set()
+    for statement in body.statements:
+        assign = statement.node.body[0] if isinstance(statement.node, cst.SimpleStatementLine) else None
+        if not isinstance(assign, cst.Assign) or not isinstance(assign.value, cst.BinaryOperation):
+            continue
+        value = assign.value
+        if dotted_name(value.left) not in chain:
+            continue
+        if isinstance(value.operator, cst.Modulo):
+            chain |= statement.writes
+            moduli.add(source.code(value.right))
+    for statement in body.statements:
+        assign = statement.node.body[0] if isinstance(statement.node, cst.SimpleStatementLine) else None
+        if isinstance(assign, cst.Assign) and isinstance(assign.value, cst.BinaryOperation):
+            value = assign.value
+            quotient = isinstance(value.operator, cst.FloorDivide) and dotted_name(value.left) in chain
+            if quotient and source.code(value.right) in {divisor, *moduli}:
+                found |= statement.writes
+    return frozenset(found)
+
+
+def _sums(source: TritonSource, function: JitFunction, body: Body, varying: frozenset[str]) -> Iterator[_Sum]:
+    for index, statement in enumerate(body.statements):
+        small = statement.node.body[0] if isinstance(statement.node, cst.SimpleStatementLine) else None
+        call = tl_call(source, small.value, "atomic_add") if isinstance(small, cst.Expr) else None
+        if call is None:
+            continue
+        pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), argument(call, "mask", 2)
+        if pointer is None or value is None or names_in(pointer.value) & varying:
+            continue
+        if mask is not None and names_in(mask.value) & varying:
+            continue
+        zeros = zero_like(source, function, value.value)
+        if zeros is not None:
+            text = source.code(mask.value) if mask is not None else None
+            yield _Sum(index, call, source.code(pointer.value), source.code(value.value), text, zeros)
+
+
+def _covers(body: Body, total: _Sum, others: list[str]) -> bool:
+    """Whether no two groups add to the same place: the address depends on every other id."""
+    names = closure(body, set(re.findall(r"[A-Za-z_]\w*", total.pointer)))
+    return all(other in names for other in others)
+
+
+def _other_effects(source: TritonSource, body: Body, sums: tuple[_Sum, ...], varying: frozenset[str]) -> bool:
+    """Whether the kernel has atomics that the fold would not take over."""
+    calls = {id(s.call) for s in sums}
+    for statement in body.statements:
+        for node in walk(statement.node):
+            atomic = tl_call(source, node, "atomic_add", "atomic_cas", "atomic_xchg", "atomic_max")
+            if atomic is not None and id(atomic) not in calls:
+                return True
+    return False
+
+
+def _folded(source: TritonSource, function: JitFunction, group: _Group) -> str:
+    """Before the loop what no member changes, in it what they differ in, after it one store per sum."""
+    indent, program, tl = group.body.indent, group.program, tl_name(source)
+    member, first, *totals = unused(
+        source, function, "member", f"first_{program.name}", *(_total(s) for s in group.sums)
+    )
+    before: list[str] = []
+    inside: list[str] = []
+    chain = _chain(group)
+    sums = {s.index: (s, name) for s, name in zip(group.sums, totals, strict=True)}
+    for index, statement in enumerate(group.body.statements):
+        if index == program.index:
+            size = group.divisor if re.fullmatch(r"\w+", group.divisor) else f"({group.divisor})"
+            before.append(f"{indent}{first} = {tl}.program_id({program.axis}) * {size}\n")
+            before.append(f"{indent}{program.name} = {first}\n" if chain else "")
+            inside.append(f"{indent}{program.name} = {first} + {member}\n")
+        elif index in sums:
+            total, name = sums[index]
+            inside.append(f"{_comments(statement.text)}{indent}{name} += {total.value}\n")
+        elif statement.writes & group.varying or (statement.reads & group.varying and not statement.writes):
+            before.append(statement.text if statement.writes & chain else "")
+            inside.append(statement.text)
+        else:
+            before.append(statement.text)
+    lines = [*before, *(f"{indent}{name} = {s.zeros}\n" for s, name in sums.values())]
+    lines.append(f"{indent}for {member} in range({group.divisor}):\n")
+    lines += [indented(text) for text in inside]
+    for total, name in sums.values():
+        mask = f", mask={total.mask}" if total.mask is not None else ""
+        added = name if _starts_at_zero(source, function, total) else f"{tl}.load({total.pointer}{mask}) + {name}"
+        lines.append(f"{indent}{tl}.store({total.pointer}, {added}{mask})\n")
+    return "".join(lines)
+
+
+def _comments(text: str) -> str:
+    """The comment lines above a statement."""
+    return "".join(x for x in text.splitlines(keepends=True) if x.lstrip().startswith("#"))
+
+
+def _total(total: _Sum) -> str:
+    words = re.findall(r"[A-Za-z_]\w*", total.value)
+    return f"{words[0]}_total" if words else "total"
+
+
+def _chain(group: _Group) -> frozenset[str]:
+    """Varying names that values before the loop are computed from: they are needed for the first member as well."""
+    fixed = [s for s in group.body.statements if s.writes and not s.writes & group.varying]
+    needed: set[str] = {r for s in fixed for r in s.reads if r in group.varying}
+    return frozenset(closure(group.body, needed) & group.varying)
+
+
+def _starts_at_zero(source: TritonSource, function: JitFunction, total: _Sum) -> bool:
+    """Whether every launch passes memory that its host function has just made with `torch.zeros`."""
+    pointer = argument(total.call, "pointer", 0)
+    name = base_param(source, function, pointer.value) if pointer is not None else None
+    for launch in source.launches_of(function.name):
+        given = bound_argument(function, launch, name) if name is not None else None
+        variable = dotted_name(given) if given is not None else None
+        if variable is None or launch.host is None or len(source.launches_of(function.name)) != 1:
+            return False
+        made = [
+            n.value
+            for n in walk(launch.host.body)
+            if isinstance(n, cst.Assign) and any(dotted_name(t.target) == variable for t in n.targets)
+        ]
+        if len(made) != 1 or not isinstance(made[0], cst.Call):
+            return False
+        if (dotted_name(made[0].func) or "").split(".")[-1] not in ("zeros", "zeros_like", "new_zeros"):
+            return False
+        if any(isinstance(a, cst.For | cst.While) for a in source.ancestors(launch.call)):
+            return False
+    return True
+
+
+def _host_edits(source: TritonSource, function: JitFunction, group: _Group) -> list[Edit] | None:
+    edits: list[Edit] = []
+    for launch in source.launches_of(function.name):
+        elements = grid_elements(source, launch)
+        size = host_text(source, function, launch, group.divisor)
+        if elements is None or size is None or group.program.axis >= len(elements):
+            return None
+        edits.append(
+            divided(
+                source,
+                elements[group.program.axis],
+                f"({size})" if "//" in size and size[0] != "(" else size,
+                rounded_up=False,
+            )
+        )
+    return list(dict.fromkeys(edits)) or None

@@ -1,0 +1,90 @@
+"""Skills that rebuild a kernel compute what it computed: golden pairs run in Triton's interpreter on small inputs."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from skills.skill import LIBRARY_FOLDER
+
+PROGRAM = """
+import importlib.util, json, sys, traceback, torch
+
+torch.cuda.get_device_properties = lambda device=None: type("P", (), {"multi_processor_count": 3})()
+
+def outputs(path, calls):
+    spec = importlib.util.spec_from_file_location("case", path)
+    m = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(m)
+    torch.manual_seed(3)
+    results, kept = [], []
+    def keep(tensor):
+        kept.append(tensor)
+        return tensor
+    exec(calls, {"torch": torch, "m": m, "results": results, "keep": keep})
+    return [t.double() for t in results + kept if t is not None]
+
+for name, calls in json.load(sys.stdin).items():
+    folder = f"{sys.argv[1]}/{name.replace('/', '/cases/')}"
+    try:
+        before, after = outputs(f"{folder}/before.py", calls), outputs(f"{folder}/after.py", calls)
+        assert len(before) == len(after) > 0
+        worst = max(float(((a - b).abs() / (1.0 + b.abs())).max()) for a, b in zip(after, before))
+        print(json.dumps({"name": name, "worst": worst, "size": max(float(b.abs().max()) for b in before)}))
+    except Exception:
+        print(json.dumps({"name": name, "error": traceback.format_exc()[-2000:]}))
+"""
+
+TRIALS = {
+    "gqa_accumulate/query_heads": """
+        q, do = torch.randn(2, 4, 70, 16)
+        k, v = torch.randn(2, 2, 70, 16)
+        results += m.backward(q, k, v, do, torch.rand(4, 70) + 3, torch.randn(4, 70), 0.2)
+    """,
+    "gqa_accumulate/batch_and_head": """
+        q, do = torch.randn(2, 3, 4, 70, 16)
+        k, v = torch.randn(2, 3, 2, 70, 16)
+        results += m.backward(q, k, v, do, torch.rand(3, 4, 70) + 3, torch.randn(3, 4, 70), 0.2)
+    """,
+    "run_length_scatter/sorted_rows": """
+        for t in (1, 15, 16, 33):
+            idx = torch.randint(0, 5, (t,), dtype=torch.int32).sort().values
+            results.append(m.scatter_add(idx, torch.randn(t, 300), 5))
+    """,
+    "persistent_grid/tiles": "results.append(m.run(torch.randn(200, 64), torch.randn(64, 150)))",
+    "pid_swizzle/row_major_tiles": "results.append(m.run(torch.randn(300, 64).half(), torch.randn(64, 150).half()))",
+    "pid_swizzle/two_dimensional_grid": "results.append(m.run(torch.randn(700, 32).half(), torch.randn(32, 9).half()))",
+    "reduce_before_atomic/bounds_check": """
+        results.append(m.bounds_check(keep(torch.randint(-2, 9, (3000,))), 7))
+        results.append(m.bounds_check(torch.zeros(10, dtype=torch.int64), 7))
+    """,
+    "reduce_before_atomic/loop_over_rows": "results += m.run(torch.randn(9000), torch.randn(9000))",
+    "relax_atomics/zeros_like_loop": "results.append(m.column_sums([torch.randn(5, 30).half() / 8]))",
+    "fp8_to_fnuz/scaled_product": """
+        a = torch.randn(100, 128).to(torch.float8_e4m3fn)
+        b = torch.randn(70, 128).to(torch.float8_e4m3fn)
+        results.append(m.run(a, b, torch.tensor([0.5]), torch.tensor([2.0])))
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, dict]:
+    args = [sys.executable, "-c", PROGRAM, str(LIBRARY_FOLDER)]
+    trials = json.dumps({name: textwrap.dedent(calls).strip() for name, calls in TRIALS.items()})
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run(args, input=trials, capture_output=True, text=True, env=environment, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return {found["name"]: found for found in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.mark.xdist_group("skills-equivalence")
+@pytest.mark.parametrize("case", TRIALS)
+def test_golden_pairs_agree_in_the_interpreter(case: str, outcomes: dict[str, dict]) -> None:
+    found = outcomes[case]
+    assert "error" not in found, found["error"]
+    assert found["size"] > 0.1
+    assert found["worst"] < 2e-3, found
