@@ -1,6 +1,7 @@
 """Capture every Triton file of a folder for several targets and print what launched, what compiled, and why not.
 
-    python benchmarks/tritonbench.py DIR [--targets gfx942,gfx950] [--results FILE] [--only REGEX] [--limit N]
+    python benchmarks/tritonbench.py DIR [--targets gfx942,gfx950] [--results FILE] [--only REGEX]
+        [--limit N] [--executor none]
 
 Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. One JSON line per file is
 appended to the results file once it is known; a second run leaves out what is there. Nothing a file does stops it.
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("tritonbench.jsonl"))
     parser.add_argument("--only", default="")
     parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--executor", default="auto", help="none: record and compile only")
     parser.add_argument("--wall-s", type=float, default=240.0)
     parser.add_argument("--launch-s", type=float, default=10.0)
     options = parser.parse_args()
@@ -37,18 +39,20 @@ def main() -> None:
     files = [f for f in sorted(options.folder.glob("*.py")) if re.search(options.only, f.name)]
     files = files[: options.limit] if options.limit else files
     limits = Limits(wall_s=options.wall_s, launch_s=options.launch_s)
-    for row in run(files, targets, limits, options.results):
+    for row in run(files, targets, limits, options.results, options.executor):
         print(line(row, targets), flush=True)
     rows = [row for row in read(options.results).values() if row["file"] in {f.name for f in files}]
     print(summary(rows, targets))
 
 
-def run(files: Sequence[Path], targets: Sequence[Target], limits: Limits, results: Path) -> Iterator[dict[str, Any]]:
+def run(
+    files: Sequence[Path], targets: Sequence[Target], limits: Limits, results: Path, executor: str
+) -> Iterator[dict[str, Any]]:
     """One row per file, from the results file where it is known already."""
     known = read(results)
     for file in files:
         if file.name not in known:
-            row = measure(file, targets, limits)
+            row = measure(file, targets, limits, executor)
             with results.open("a") as out:
                 out.write(json.dumps(row) + "\n")
             known[file.name] = row
@@ -67,10 +71,10 @@ def read(results: Path) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def measure(file: Path, targets: Sequence[Target], limits: Limits) -> dict[str, Any]:
+def measure(file: Path, targets: Sequence[Target], limits: Limits, executor: str) -> dict[str, Any]:
     started = time.monotonic()
     try:
-        taken = capture(load_kernel(file), targets[-1], also=targets[:-1], limits=limits)
+        taken = capture(load_kernel(file), targets[-1], also=targets[:-1], limits=limits, executor=executor)
     except WavesmithError as e:
         return {"file": file.name, "launches": 0, "harness": "none", "reason": one_line(str(e)), "targets": {}}
     return {

@@ -226,9 +226,10 @@ class Assembly:
         data = dict(self.launches[index])
         calls = data.pop("calls")
         data.pop("module_line", None)
-        phases = {c["phase"] for c in calls if self.calls.get(int(c["call"])) is not None} or {data["phase"]}
+        best = self._best(calls)
+        phase = next((c["phase"] for c in calls if int(c["call"]) == best), data["phase"])
         ran = self.executed.get(index)
-        launch = _LAUNCH.validate_python({**data, "phase": "backward" if phases == {"backward"} else "forward"})
+        launch = _LAUNCH.validate_python({**data, "phase": phase})
         number = entry if entry is not None else launch.entry
         launch = replace(launch, entry=number, compiles=tuple(self.compiles.get(index, ())))
         if ran is None:

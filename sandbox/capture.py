@@ -147,7 +147,7 @@ def second_chance(executor: str, target: Target) -> bool:
     """Whether the emulator takes launches that the interpreter gives up on: where its core is built already."""
     if choose_executor(executor) != "interpreter" or executor != "auto" or not target.is_amd:
         return False
-    return any((cache_root() / "emulator").glob("core-*.so"))
+    return native.is_built()
 
 
 def has_gpu() -> bool:

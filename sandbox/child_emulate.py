@@ -14,7 +14,7 @@ from sandbox.emulator import EmulationResult, Memory, emulate, fast, load_code_o
 from sandbox.errors import InputError
 from sandbox.target import Target
 
-_FAST_INSTRUCTIONS_PER_S = 5_000_000
+_FAST_INSTRUCTIONS_PER_S = 2_000_000
 _REFERENCE_INSTRUCTIONS_PER_S = 5_000
 """Wave instructions the two cores do at least, on a slow machine: a time budget becomes an instruction budget."""
 

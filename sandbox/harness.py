@@ -24,7 +24,7 @@ from sandbox.isolation import Limits
 
 _RESULT_FD = 511
 """Where the result descriptor is moved to: out of the way of code that closes or reuses low numbers."""
-_EXECUTION_SHARE = 0.7
+_EXECUTION_SHARE = 0.6
 """Part of the wall clock after which launches are no longer executed, so that the rest of the run is still recorded."""
 
 

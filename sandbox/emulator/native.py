@@ -23,7 +23,7 @@ _FLAGS = (
     "-frounding-math", "-w",
 )  # fmt: skip
 _COMPILE_TIMEOUT_S = 180
-_CONTRACTED = frozenset({"matrix.c"})
+_UNIT_FLAGS = {"matrix.c": ("-O3", "-ffp-contract=fast")}
 """Sums of products may be fused only where the order of a matrix unit's additions is unknown anyway."""
 
 
@@ -62,7 +62,7 @@ def _processor() -> str:
 
 def _key(path: str) -> str:
     digest = hashlib.sha256()
-    for part in (_version(path), _processor(), repr(_FLAGS)):
+    for part in (_version(path), _processor(), repr((_FLAGS, _UNIT_FLAGS))):
         digest.update(part.encode())
     for file in sorted(SOURCE.iterdir()):
         if file.suffix in (".c", ".h", ".def"):
@@ -77,8 +77,8 @@ def _build(path: str, target: Path) -> bool:
         for tuning in (["-march=native"], []):
             commands = [
                 [
-                    path, *_FLAGS, *tuning, f"-ffp-contract={'fast' if unit.name in _CONTRACTED else 'off'}", "-c",
-                    str(unit), "-o", str(Path(folder) / f"{unit.stem}.o"),
+                    path, *_FLAGS, *tuning, *_UNIT_FLAGS.get(unit.name, ("-ffp-contract=off",)), "-c", str(unit), "-o",
+                    str(Path(folder) / f"{unit.stem}.o"),
                 ]
                 for unit in units
             ]  # fmt: skip
@@ -96,6 +96,12 @@ def _build(path: str, target: Path) -> bool:
         shutil.copyfile(linked, staged)
         staged.replace(target)
     return True
+
+
+def is_built() -> bool:
+    """Whether the core of this source lies in the cache already, so that `library` only loads it."""
+    path = compiler()
+    return path is not None and (cache_root() / "emulator" / f"core-{_key(path)}.so").exists()
 
 
 @cache
