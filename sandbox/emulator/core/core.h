@@ -197,6 +197,17 @@ static inline const void *source(wave *w, const record *r, int k) {
   return fetch_source(w, r, k);
 }
 
+// Four dwords of four lanes at a time between memory order and register order.
+typedef u32 quad __attribute__((vector_size(16)));
+static inline void transpose4(quad *a, quad *b, quad *c, quad *d) {
+  quad ab_low = __builtin_shuffle(*a, *b, (quad){0, 4, 1, 5}), ab_high = __builtin_shuffle(*a, *b, (quad){2, 6, 3, 7});
+  quad cd_low = __builtin_shuffle(*c, *d, (quad){0, 4, 1, 5}), cd_high = __builtin_shuffle(*c, *d, (quad){2, 6, 3, 7});
+  *a = __builtin_shuffle(ab_low, cd_low, (quad){0, 1, 4, 5});
+  *b = __builtin_shuffle(ab_low, cd_low, (quad){2, 3, 6, 7});
+  *c = __builtin_shuffle(ab_high, cd_high, (quad){0, 1, 4, 5});
+  *d = __builtin_shuffle(ab_high, cd_high, (quad){2, 3, 6, 7});
+}
+
 // Where an operation may write its 64 results. The register itself when nothing stands between.
 static inline void *destination(wave *w, const record *r) {
   return r->plain && EXEC(w) == ~0ull ? w->v + (u64)r->dst[0].index * LANES : w->out;

@@ -135,52 +135,79 @@ static void v_pk_add_f32(wave *w, const record *r) {
   finish_wide(w, r);
 }
 
-// Division, first step: numerator or denominator scaled so that the iteration neither overflows nor underflows; VCC marks
-// the lanes whose quotient has to be scaled back. Sources: value to scale, denominator, numerator.
+// Division, first step: numerator or denominator scaled so that the iteration neither overflows nor underflows; true
+// where the quotient has to be scaled back. `x` is the value to scale, `d` the denominator, `n` the numerator.
+static bool scale_for_division(f32 x, f32 d, f32 n, f32 *result) {
+  i32 ed = (i32)(bits32(d) >> 23 & 255), en = (i32)(bits32(n) >> 23 & 255);
+  bool is_denominator = bits32(x) == bits32(d);
+  bool tiny_quotient = n != 0 && !__builtin_isinf(d) && __builtin_fabs((f64)n / (f64)d) < 0x1p-126;
+  bool tiny_reciprocal = !__builtin_isinf(d) && __builtin_fabs(1.0 / (f64)d) < 0x1p-126;
+  *result = x;
+  if (d == 0 || n == 0) {
+    *result = as_f32(0x7fc00000);
+  } else if (en - ed >= 96) {
+    if (is_denominator) *result = scale32(x, 64);
+    return true;
+  } else if (ed == 0) {
+    *result = scale32(x, 64);
+  } else if (tiny_reciprocal && tiny_quotient) {
+    if (is_denominator) *result = scale32(x, 64);
+    return true;
+  } else if (tiny_reciprocal) {
+    *result = scale32(x, -64);
+  } else if (tiny_quotient) {
+    if (bits32(x) == bits32(n)) *result = scale32(x, 64);
+    return true;
+  } else if (en <= 23) {
+    *result = scale32(x, 64);
+  }
+  return false;
+}
+// Lanes of which the exponents alone say that nothing has to be done are found first, many at a time.
+static u64 unusual_division(const u32 *d, const u32 *n, u64 exec) {
+  u32 unusual[LANES];
+  EACH_LANE {
+    i32 ed = (i32)(d[i] >> 23 & 255), en = (i32)(n[i] >> 23 & 255);
+    unusual[i] = (ed < 1) | (ed > 252) | (en < 24) | (en > 254) | (en - ed > 95) | (en - ed < -124) ? ~0u : 0;
+  }
+  return pack_mask(unusual) & exec;
+}
 static void v_div_scale_f32(wave *w, const record *r) {
   const f32 *X = source(w, r, 0), *DEN = source(w, r, 1), *NUM = source(w, r, 2);
   f32 *D = (f32 *)w->out;
-  u64 flags = 0;
-  for (int i = 0; i < LANES; i++) {
-    f32 x = X[i], d = DEN[i], n = NUM[i], result = x;
-    i32 ed = (i32)(bits32(d) >> 23 & 255), en = (i32)(bits32(n) >> 23 & 255);
-    bool is_denominator = bits32(x) == bits32(d), flag = false;
-    bool denormal_d = ed == 0 && d != 0;
-    bool tiny_quotient = n != 0 && !__builtin_isinf(d) && __builtin_fabs((f64)n / (f64)d) < 0x1p-126;
-    bool tiny_reciprocal = !__builtin_isinf(d) && __builtin_fabs(1.0 / (f64)d) < 0x1p-126;
-    if (d == 0 || n == 0) {
-      result = as_f32(0x7fc00000);
-    } else if (en - ed >= 96) {
-      flag = true;
-      if (is_denominator) result = scale32(x, 64);
-    } else if (denormal_d) {
-      result = scale32(x, 64);
-    } else if (tiny_reciprocal && tiny_quotient) {
-      flag = true;
-      if (is_denominator) result = scale32(x, 64);
-    } else if (tiny_reciprocal) {
-      result = scale32(x, -64);
-    } else if (tiny_quotient) {
-      flag = true;
-      if (bits32(x) == bits32(n)) result = scale32(x, 64);
-    } else if (en <= 23) {
-      result = scale32(x, 64);
-    }
-    D[i] = result;
-    flags |= (u64)flag << i;
+  u64 exec = EXEC(w), flags = 0, rest = unusual_division((const u32 *)DEN, (const u32 *)NUM, exec);
+  EACH_LANE D[i] = X[i];
+  for (; rest; rest &= rest - 1) {
+    int i = __builtin_ctzll(rest);
+    flags |= (u64)scale_for_division(X[i], DEN[i], NUM[i], &D[i]) << i;
   }
-  u64 exec = EXEC(w);
   write_result(w, r, (u32 *)D);
-  set_pair(w, r->dst[1].index, flags & exec);
+  set_pair(w, r->dst[1].index, flags);
+}
+static void v_div_fixup_f32(wave *w, const record *r) {
+  const u32 *Q = source(w, r, 0), *DEN = source(w, r, 1), *NUM = source(w, r, 2);
+  u32 *D = w->out;
+  u32 not_a_number[LANES];
+  EACH_LANE {
+    D[i] = (Q[i] & 0x7fffffffu) | ((DEN[i] ^ NUM[i]) & 0x80000000u);
+    not_a_number[i] = (Q[i] & 0x7fffffffu) > 0x7f800000u ? ~0u : 0;
+  }
+  u64 rest = (unusual_division(DEN, NUM, ~0ull) | pack_mask(not_a_number)) & EXEC(w);
+  for (; rest; rest &= rest - 1) {
+    int i = __builtin_ctzll(rest);
+    D[i] = bits32(div_fixup32(as_f32(Q[i]), as_f32(DEN[i]), as_f32(NUM[i])));
+  }
+  write_result(w, r, D);
 }
 
 static void v_div_fmas_f32(wave *w, const record *r) {
   const f32 *A = source(w, r, 0), *B = source(w, r, 1), *C = source(w, r, 2);
   f32 *D = (f32 *)w->out;
-  u64 flags = VCC(w);
-  for (int i = 0; i < LANES; i++) {
-    f32 value = __builtin_fmaf(A[i], B[i], C[i]);
-    D[i] = flags >> i & 1 ? scale32(value, (bits32(C[i]) >> 23 & 255) > 127 ? 64 : -64) : value;
+  u64 flags = VCC(w) & EXEC(w);
+  EACH_LANE D[i] = __builtin_fmaf(A[i], B[i], C[i]);
+  for (; flags; flags &= flags - 1) {
+    int i = __builtin_ctzll(flags);
+    D[i] = scale32(D[i], (bits32(C[i]) >> 23 & 255) > 127 ? 64 : -64);
   }
   write_result(w, r, (u32 *)D);
 }
@@ -222,6 +249,7 @@ const entry float_table[] = {
     {"v_pk_mul_f32", v_pk_mul_f32, 0},
     {"v_pk_add_f32", v_pk_add_f32, 0},
     {"v_div_scale_f32", v_div_scale_f32, 0},
+    {"v_div_fixup_f32", v_div_fixup_f32, 0},
     {"v_div_fmas_f32", v_div_fmas_f32, 0},
     {"v_fma_mix_f32", v_fma_mix_f32, OP_SEL},
     {"v_fma_mixlo_f16", v_fma_mixlo_f16, OP_SEL},

@@ -90,24 +90,38 @@ static void bank_model(wave *w, const u32 *base, i64 offset, u32 bytes) {
   model_banks(w, at, EXEC(w), bytes);
 }
 
+// Notes a read of a whole dword where nothing is to be found; false sends it the long way.
+static inline bool quick_read(lds_tag *t, u32 epoch, u32 mine) {
+  u32 tag = t->write;
+  if (tag == 0 || (tag >= epoch && (tag & 0x3f) != (mine & 0x3f))) return false;
+  t->read = t->read >= epoch && t->read != mine ? epoch | SEVERAL : mine;
+  return true;
+}
+static inline bool quick_write(lds_tag *t, u32 epoch, u32 mine) {
+  if ((t->write >= epoch && t->write != mine) || (t->read >= epoch && t->read != mine)) return false;
+  t->write = mine;
+  return true;
+}
+
 // `bytes` per lane from base + offset into rows of `out`.
 static bool gather(wave *w, const record *r, const u32 *base, i64 offset, u32 bytes, u32 *out) {
   u64 exec = EXEC(w);
+  u32 epoch = w->g->epoch << 8, mine = tag_of(w, 0), dwords = bytes / 4;
   bank_model(w, base, offset, bytes);
-  for (int i = 0; i < LANES; i++) {
-    if (!(exec >> i & 1)) continue;
-    u32 at = base[i] + (u32)offset;
+  for (u64 rest = exec; rest; rest &= rest - 1) {
+    int i = __builtin_ctzll(rest);
+    u32 at = base[i] + (u32)offset, d = 0;
     if (!in_range(w, r, at, bytes, i)) return false;
-    check_read(w, r, at, bytes, i);
+    lds_tag *tags = &w->g->words[at >> 2];
+    if (LIKELY((at & 3) == 0))
+      while (d < dwords && quick_read(&tags[d], epoch, mine)) d++;
+    if (UNLIKELY(4 * d < bytes)) check_read(w, r, at + 4 * d, bytes - 4 * d, i);
     if (bytes < 4) {
       u32 value = 0;
       memcpy(&value, w->g->lds + at, bytes);
       out[i] = value;
-    } else {
-      u32 words[4];
-      memcpy(words, w->g->lds + at, 16 < w->m->lds_bytes - at ? 16 : bytes);
-      for (u32 d = 0; d < bytes / 4; d++) out[d * LANES + i] = words[d];
     }
+    for (d = 0; d < dwords; d++) memcpy(&out[d * LANES + i], w->g->lds + at + 4 * d, 4);
   }
   return true;
 }
@@ -115,16 +129,31 @@ static bool gather(wave *w, const record *r, const u32 *base, i64 offset, u32 by
 static void scatter(wave *w, const record *r, const u32 *base, i64 offset, u32 bytes, u32 row, u32 shift) {
   u64 exec = EXEC(w);
   const u32 *value = w->v + (u64)row * LANES;
+  u32 epoch = w->g->epoch << 8, mine = tag_of(w, 0), dwords = bytes / 4, least = 0;
+  bool ascending = true;
   bank_model(w, base, offset, bytes);
-  for (int i = 0; i < LANES; i++) {
-    if (!(exec >> i & 1)) continue;
-    u32 at = base[i] + (u32)offset, words[4];
+  for (u64 rest = exec; rest; rest &= rest - 1) {
+    int i = __builtin_ctzll(rest);
+    u32 at = base[i] + (u32)offset, words[4], d = 0;
     if (!in_range(w, r, at, bytes, i)) return;
-    for (u32 d = 0; d < (bytes + 3) / 4; d++) words[d] = value[d * LANES + i] >> shift;
-    check_write(w, r, at, (const u8 *)words, bytes, i, 0);
+    ascending &= at >= least;
+    least = at + bytes;
+    if (LIKELY(dwords && (at & 3) == 0))
+      for (; d < dwords; d++) {
+        lds_tag *t = &w->g->words[(at >> 2) + d];
+        u32 old, word = value[d * LANES + i];
+        memcpy(&old, w->g->lds + at + 4 * d, 4);
+        if (old == word && t->write != 0 && t->write != SPLIT) continue;
+        if (t->write == SPLIT || !quick_write(t, epoch, mine)) break;
+        memcpy(w->g->lds + at + 4 * d, &word, 4);
+      }
+    if (LIKELY(dwords && d == dwords)) continue;
+    for (u32 k = 0; k < (bytes + 3) / 4; k++) words[k] = value[k * LANES + i] >> shift;
+    check_write(w, r, at + 4 * d, (const u8 *)(words + d), bytes - 4 * d, i, 0);
   }
-  for (int i = 0; i < LANES; i++) {  // lanes of one wave that store different values to a byte race as well
-    if (!(exec >> i & 1)) continue;
+  if (ascending) return;
+  for (u64 rest = exec; rest; rest &= rest - 1) {  // lanes of one wave that store different values to a byte race as well
+    int i = __builtin_ctzll(rest);
     u32 at = base[i] + (u32)offset;
     for (u32 d = 0; d < (bytes + 3) / 4; d++) {
       u32 word = value[d * LANES + i] >> shift;

@@ -5,8 +5,8 @@
 // row of N values, so rows are accumulated where they lie.
 #include "core.h"
 
-typedef f32 f8 __attribute__((vector_size(32), aligned(4)));
-typedef i32 i8v __attribute__((vector_size(32), aligned(4)));
+typedef f32 f8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef i32 i8v __attribute__((vector_size(32), aligned(4), may_alias));
 enum { MAX_K = 128 };
 
 typedef struct {
@@ -72,27 +72,42 @@ static void arrange(const shape *s, operands *o) {
     }
 }
 
-// ROWS rows of C at once, N columns: the sum over k of a[row][k] * b[k][0..N).
-#define ACCUMULATE(NAME, T, SCALAR, N, ROWS)                                              \
-  static void NAME(const f32 *const *a, const f32 *const *b, u32 depth, u32 row, SCALAR *c, u32 stride) { \
-    T sum[ROWS][N / 8];                                                                   \
-    for (int i = 0; i < ROWS; i++)                                                        \
-      for (int n = 0; n < N / 8; n++) memcpy(&sum[i][n], c + i * stride + 8 * n, 32);     \
+// Rows of C at once, the sum over k of a[row][k] * b[k][0..N), with all sums in registers: two rows of 32 columns, or
+// four rows of 16. Written out, because compilers keep an array of sums in memory.
+#define LOAD(T, from) (*(const T *)(from))
+#define STORE(to, value) (*(__typeof__(value) *)(to) = (value))
+#define ROWS_32(NAME, T, SCALAR)                                                          \
+  static void NAME(const f32 *const *a, const f32 *const *b, u32 depth, u32 row, SCALAR *c) { \
+    SCALAR *d = c + LANES;                                                                \
+    T c0 = LOAD(T, c), c1 = LOAD(T, c + 8), c2 = LOAD(T, c + 16), c3 = LOAD(T, c + 24);   \
+    T d0 = LOAD(T, d), d1 = LOAD(T, d + 8), d2 = LOAD(T, d + 16), d3 = LOAD(T, d + 24);   \
     for (u32 k = 0; k < depth; k++) {                                                     \
       const SCALAR *x = (const SCALAR *)a[k] + row, *y = (const SCALAR *)b[k];            \
-      for (int n = 0; n < N / 8; n++) {                                                   \
-        T column;                                                                         \
-        memcpy(&column, y + 8 * n, 32);                                                   \
-        for (int i = 0; i < ROWS; i++) sum[i][n] += x[i] * column;                        \
-      }                                                                                   \
+      T y0 = LOAD(T, y), y1 = LOAD(T, y + 8), y2 = LOAD(T, y + 16), y3 = LOAD(T, y + 24); \
+      c0 += x[0] * y0, c1 += x[0] * y1, c2 += x[0] * y2, c3 += x[0] * y3;                 \
+      d0 += x[1] * y0, d1 += x[1] * y1, d2 += x[1] * y2, d3 += x[1] * y3;                 \
     }                                                                                     \
-    for (int i = 0; i < ROWS; i++)                                                        \
-      for (int n = 0; n < N / 8; n++) memcpy(c + i * stride + 8 * n, &sum[i][n], 32);     \
+    STORE(c, c0), STORE(c + 8, c1), STORE(c + 16, c2), STORE(c + 24, c3);                 \
+    STORE(d, d0), STORE(d + 8, d1), STORE(d + 16, d2), STORE(d + 24, d3);                 \
   }
-ACCUMULATE(rows_32, f8, f32, 32, 2)
-ACCUMULATE(rows_16, f8, f32, 16, 4)
-ACCUMULATE(integer_rows_32, i8v, i32, 32, 2)
-ACCUMULATE(integer_rows_16, i8v, i32, 16, 4)
+#define ROWS_16(NAME, T, SCALAR)                                                          \
+  static void NAME(const f32 *const *a, const f32 *const *b, u32 depth, u32 row, SCALAR *c) { \
+    SCALAR *d = c + LANES, *e = d + LANES, *f = e + LANES;                                \
+    T c0 = LOAD(T, c), c1 = LOAD(T, c + 8), d0 = LOAD(T, d), d1 = LOAD(T, d + 8);         \
+    T e0 = LOAD(T, e), e1 = LOAD(T, e + 8), f0 = LOAD(T, f), f1 = LOAD(T, f + 8);         \
+    for (u32 k = 0; k < depth; k++) {                                                     \
+      const SCALAR *x = (const SCALAR *)a[k] + row, *y = (const SCALAR *)b[k];            \
+      T y0 = LOAD(T, y), y1 = LOAD(T, y + 8);                                             \
+      c0 += x[0] * y0, c1 += x[0] * y1, d0 += x[1] * y0, d1 += x[1] * y1;                 \
+      e0 += x[2] * y0, e1 += x[2] * y1, f0 += x[3] * y0, f1 += x[3] * y1;                 \
+    }                                                                                     \
+    STORE(c, c0), STORE(c + 8, c1), STORE(d, d0), STORE(d + 8, d1);                       \
+    STORE(e, e0), STORE(e + 8, e1), STORE(f, f0), STORE(f + 8, f1);                       \
+  }
+ROWS_32(rows_32, f8, f32)
+ROWS_16(rows_16, f8, f32)
+ROWS_32(integer_rows_32, i8v, i32)
+ROWS_16(integer_rows_16, i8v, i32)
 
 static void small_block(const shape *s, const f32 *const *a, const f32 *const *b, u32 row, u32 *c, int integers) {
   for (u32 n = 0; n < s->m; n++) {
@@ -130,9 +145,9 @@ static void multiply(wave *w, const record *r, const shape *s, const operands *a
       const f32 *const *x = a->at + from * s->k, *const *y = b->at + block * s->k;
       u32 *to = c + reg * LANES + group * s->m;
       if (s->m == 32 && reg % 2 == 0) {
-        if (integers) integer_rows_32(x, y, s->k, row, (i32 *)to, LANES); else rows_32(x, y, s->k, row, (f32 *)to, LANES);
+        if (integers) integer_rows_32(x, y, s->k, row, (i32 *)to); else rows_32(x, y, s->k, row, (f32 *)to);
       } else if (s->m == 16 && reg % 4 == 0) {
-        if (integers) integer_rows_16(x, y, s->k, row, (i32 *)to, LANES); else rows_16(x, y, s->k, row, (f32 *)to, LANES);
+        if (integers) integer_rows_16(x, y, s->k, row, (i32 *)to); else rows_16(x, y, s->k, row, (f32 *)to);
       } else if (s->m == 4) {
         small_block(s, x, y, row, to, integers);
       }

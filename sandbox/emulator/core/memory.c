@@ -137,28 +137,64 @@ static inline void spread(const u8 *from, u32 bytes, u32 *out, int i) {
   for (u32 d = 0; d < (bytes + 3) / 4; d++) out[d * LANES + i] = words[d];
 }
 
-// Loads `bytes` for each lane of `mask` into rows of `out`.
+static void load_inside(const u8 *data, const u64 *a, u64 mask, u32 bytes, u32 *out) {
+  if (bytes == 4 && mask == ~0ull) {
+    for (int i = 0; i < LANES; i++) memcpy(&out[i], data + a[i], 4);
+  } else if (bytes == 16 && mask == ~0ull) {
+    for (int i = 0; i < LANES; i += 4) {
+      quad x[4];
+      for (int k = 0; k < 4; k++) memcpy(&x[k], data + a[i + k], 16);
+      transpose4(&x[0], &x[1], &x[2], &x[3]);
+      for (int k = 0; k < 4; k++) memcpy(&out[k * LANES + i], &x[k], 16);
+    }
+  } else if (bytes >= 4) {
+    for (u64 rest = mask; rest; rest &= rest - 1) {
+      int i = __builtin_ctzll(rest);
+      for (u32 d = 0; d < bytes / 4; d++) memcpy(&out[d * LANES + i], data + a[i] + 4 * d, 4);
+    }
+  } else {
+    for (u64 rest = mask; rest; rest &= rest - 1) {
+      int i = __builtin_ctzll(rest);
+      u32 value = data[a[i]];
+      if (bytes == 2) value |= (u32)data[a[i] + 1] << 8;
+      out[i] = value;
+    }
+  }
+}
+
+static void store_inside(u8 *data, const u64 *a, u64 mask, u32 bytes, const u32 *value, u32 shift) {
+  if (bytes == 16 && mask == ~0ull) {
+    for (int i = 0; i < LANES; i += 4) {
+      quad x[4];
+      for (int k = 0; k < 4; k++) memcpy(&x[k], &value[k * LANES + i], 16);
+      transpose4(&x[0], &x[1], &x[2], &x[3]);
+      for (int k = 0; k < 4; k++) memcpy(data + a[i + k], &x[k], 16);
+    }
+    return;
+  }
+  for (u64 rest = mask; rest; rest &= rest - 1) {
+    int i = __builtin_ctzll(rest);
+    u32 word = value[i] >> shift;
+    if (bytes < 4) {
+      memcpy(data + a[i], &word, bytes);
+      continue;
+    }
+    for (u32 d = 0; d < bytes / 4; d++) memcpy(data + a[i] + 4 * d, &value[d * LANES + i], 4);
+  }
+}
+
+// Loads `bytes` for each lane of `mask` into rows of `out`. Where all lanes address one region, checks are made once.
 static bool load_lanes(wave *w, const record *r, u64 mask, u32 bytes, u32 *out) {
   u64 low, high, *a = w->address;
-  if (!bounds(a, mask, &low, &high) && !mask) return true;
-  const region *g = find_region(w->m, low, high - low + bytes);
+  if (!mask) return true;
+  const region *g = bounds(a, mask, &low, &high) ? find_region(w->m, low, high - low + bytes) : 0;
   if (UNLIKELY(w->m->modelling)) model_access(w, a, mask, bytes, 0);
   if (LIKELY(g && !g->valid)) {
-    const u8 *data = g->data - g->base;
-    if (bytes == 4 && mask == ~0ull) {
-      for (int i = 0; i < LANES; i++) memcpy(&out[i], data + a[i], 4);
-    } else if (bytes >= 8) {
-      for (int i = 0; i < LANES; i++)
-        if (mask >> i & 1)
-          for (u32 d = 0; d < bytes / 4; d++) memcpy(&out[d * LANES + i], data + a[i] + 4 * d, 4);
-    } else {
-      for (int i = 0; i < LANES; i++)
-        if (mask >> i & 1) spread(data + a[i], bytes, out, i);
-    }
+    load_inside(g->data - g->base, a, mask, bytes, out);
     return true;
   }
-  for (int i = 0; i < LANES; i++) {
-    if (!(mask >> i & 1)) continue;
+  for (u64 rest = mask; rest; rest &= rest - 1) {
+    int i = __builtin_ctzll(rest);
     const u8 *from = reach(w, r, a[i], bytes, i, 0);
     if (!from) return false;
     spread(from, bytes, out, i);
@@ -167,10 +203,16 @@ static bool load_lanes(wave *w, const record *r, u64 mask, u32 bytes, u32 *out) 
 }
 
 static bool store_lanes(wave *w, const record *r, u64 mask, u32 bytes, const u32 *value, u32 shift) {
-  u64 *a = w->address;
+  u64 low, high, *a = w->address;
+  if (!mask) return true;
+  const region *g = bounds(a, mask, &low, &high) ? find_region(w->m, low, high - low + bytes) : 0;
   if (UNLIKELY(w->m->modelling)) model_access(w, a, mask, bytes, 1);
-  for (int i = 0; i < LANES; i++) {
-    if (!(mask >> i & 1)) continue;
+  if (LIKELY(g && !g->valid && g->writable)) {
+    store_inside(g->data - g->base, a, mask, bytes, value, shift);
+    return true;
+  }
+  for (u64 rest = mask; rest; rest &= rest - 1) {
+    int i = __builtin_ctzll(rest);
     u8 *to = reach(w, r, a[i], bytes, i, 1);
     if (!to) return false;
     u32 words[4];

@@ -50,18 +50,28 @@ static int dpp_source(u32 control, int i) {
   return -1;
 }
 
+static i8 dpp_from[512][LANES];
+static u8 dpp_known[512];
+static const i8 *dpp_lanes(u32 control) {
+  if (!dpp_known[control]) {
+    for (int i = 0; i < LANES; i++) dpp_from[control][i] = (i8)dpp_source(control, i);
+    dpp_known[control] = 1;
+  }
+  return dpp_from[control];
+}
+
 // Lanes from elsewhere. A source lane that is missing or switched off reads as zero with bound_ctrl; without it the
 // destination lane is not written.
 static void fetch_dpp(wave *w, const record *r, const u32 *in, u32 *out, int dwords) {
-  u64 exec = EXEC(w), written = 0;
-  for (int i = 0; i < LANES; i++) {
-    int from = dpp_source(r->dpp_control, i);
-    bool valid = from >= 0 && (exec >> from & 1);
-    for (int d = 0; d < dwords; d++) out[d * LANES + i] = valid ? in[d * LANES + from] : 0;
-    bool chosen = (r->dpp_row_mask >> (i >> 4) & 1) && (r->dpp_bank_mask >> (i >> 2 & 3) & 1);
-    written |= (u64)(chosen && (valid || r->dpp_bound)) << i;
-  }
-  w->write_mask = exec & written;
+  const i8 *from = dpp_lanes(r->dpp_control & 511);
+  u64 exec = EXEC(w), valid = 0, chosen = 0;
+  for (int i = 0; i < LANES; i++) valid |= (u64)(from[i] >= 0 && (exec >> (from[i] & 63) & 1)) << i;
+  for (int row = 0; row < 4; row++)
+    for (int bank = 0; bank < 4; bank++)
+      if ((r->dpp_row_mask >> row & 1) && (r->dpp_bank_mask >> bank & 1)) chosen |= 15ull << (16 * row + 4 * bank);
+  for (int d = 0; d < dwords; d++)
+    for (int i = 0; i < LANES; i++) out[d * LANES + i] = valid >> i & 1 ? in[d * LANES + (from[i] & 63)] : 0;
+  w->write_mask = exec & chosen & (r->dpp_bound ? ~0ull : valid);
 }
 
 static u32 take_sdwa(u32 x, u32 selector, u32 extend) {
