@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import Any, Literal
 
 from sandbox import child_hooks
-from sandbox.child_executors import CannotExecute, PendingLaunch
+from sandbox.child_executors import CannotExecute, EmulatorExecutor, PendingLaunch, _restore, _save
 from sandbox.child_launches import LaunchRecorder, StandInKernel, Surroundings, bind, evaluate_grid
 from sandbox.child_values import raw
 from sandbox.compiling import Compiled, CompileError
@@ -29,6 +29,7 @@ class LaunchNote:
     status: str
     reason: str | None
     findings: list[str]
+    by: str
     grid: tuple[int, int, int]
 
 
@@ -59,7 +60,7 @@ class TrialRecorder(LaunchRecorder):
             compiled = self._compile_all(number, fn, args, kwargs, sizes)
         elif self.executor.name == "emulator":
             compiled, _ = self.try_compile(fn, args, kwargs, sizes, self.targets[0])
-        note = LaunchNote(fn.__name__, self._is_own(fn), "executed", None, [], sizes)
+        note = LaunchNote(fn.__name__, self._is_own(fn), "executed", None, [], "interpreter", sizes)
         self.notes.append(note)
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, sizes, compiled, self.targets[0], lambda: answer.append(native()))
@@ -86,12 +87,30 @@ class TrialRecorder(LaunchRecorder):
             note.status, note.reason = "unknown", "the time for executing launches in this run was used up"
             return
         try:
-            if self.executor.name == "interpreter":
-                note.findings += _interpret(pending, budget, order=self.order, wide=self.wide)
+            if self.executor.name != "interpreter":
+                note.findings += self.executor.execute(pending, budget)
+                note.by = self.executor.name
             else:
-                self.executor.execute(pending, budget)
+                note.findings += self._interpret(pending, budget, note)
         except CannotExecute as e:
             note.status, note.reason = "unknown", str(e)
+
+    def _interpret(self, pending: PendingLaunch, budget_s: float, note: LaunchNote) -> tuple[str, ...]:
+        """The interpreter; what it cannot do, the emulator may, on the same memory as before."""
+        target = self.targets[0]
+        second_chance = target.is_amd and not self.wide and self.order == "lockstep"
+        saved = _save(pending) if second_chance else None
+        try:
+            return tuple(_interpret(pending, budget_s, order=self.order, wide=self.wide))
+        except CannotExecute:
+            if saved is None:
+                raise
+            compiled, _ = self.try_compile(pending.fn, pending.args, pending.kwargs, pending.grid, target)
+            if not isinstance(compiled, Compiled):
+                raise
+        _restore(saved)
+        note.by = "emulator"
+        return EmulatorExecutor().execute(dataclasses.replace(pending, compiled=compiled), budget_s)
 
 
 def _interpret(pending: PendingLaunch, budget_s: float, *, order: Order, wide: bool) -> list[str]:

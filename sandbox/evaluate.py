@@ -140,6 +140,10 @@ class Evaluator:
             return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
         blind = find_blind_edits(self.baseline, candidate)
         level, doubt = self._correctness(trial, expected, blind, executor)
+        if doubt is not None and level is Correctness.COMPILED and expected and executor == "interpreter":
+            level, doubt = self._emulated(gate, candidate, expected, doubt)
+            if (rejected := gate.first()) is not None:
+                return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
         verdict, statements = self._verdict(trial, level, doubt, gate, len(expected))
         return Evaluation(
             verdict,
@@ -256,6 +260,30 @@ class Evaluator:
             check = {"sizes": "held-out-shapes", "scalars": "held-out-arguments"}.get(variant.kind, "tolerance")
             gate.fail(check, f"on {variant.name} it raised {call.error}, the baseline does not")
         return gate.first()
+
+    def _emulated(
+        self, gate: Gate, candidate: Kernel, expected: list[Reference], doubt: str
+    ) -> tuple[Correctness, str | None]:
+        """Execute the candidate's code objects for what the interpreter could not show, on a few of the inputs."""
+        if not self.target.is_amd or not any(informative(r.results) for r in expected):
+            return Correctness.COMPILED, doubt
+        chosen = [r for r in expected if r.step.variant.kind == "recorded"]
+        chosen += [r for r in expected if r.step.variant.kind == "seed"][:1]
+        key = (candidate.digest, "emulator, a few inputs")
+        if key not in self._trials:
+            requests = [Request(r.step, r.number, compile=True, watch=r.call.changed) for r in chosen]
+            self._trials[key] = self._run(candidate, requests, "emulator")
+        trial = self._trials[key]
+        if trial.failure is not None:
+            return Correctness.COMPILED, f"{doubt}; emulating it failed: {trial.failure}"
+        launches = [launch for call in trial.calls for launch in call.launches]
+        for launch in launches:
+            if not launch.executed:
+                return Correctness.COMPILED, f"{doubt}; the emulator did not run it: {launch.reason}"
+        if not launches:
+            return Correctness.COMPILED, doubt
+        judge_calls(gate, chosen, trial, self.baseline_trial)
+        return Correctness.EMULATED, None
 
     def _correctness(
         self, trial: Trial, expected: list[Reference], blind: BlindEdits, executor: str

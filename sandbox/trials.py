@@ -81,6 +81,8 @@ class TrialLaunch:
     reason: str | None
     findings: tuple[str, ...]
     grid: tuple[int, ...]
+    by: str = "interpreter"
+    """Which executor ran it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +300,7 @@ def _launch(data: Mapping[str, Any]) -> TrialLaunch:
         reason=str(data["reason"]) if data["reason"] is not None else None,
         findings=tuple(map(str, data["findings"])),
         grid=tuple(int(n) for n in data["grid"]),
+        by=str(data["by"]),
     )
 
 

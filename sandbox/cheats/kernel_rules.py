@@ -103,9 +103,11 @@ class _Blinder(ast.NodeTransformer):
         self.promises: list[str] = []
         """The interpreter checks these, so they are neither ignored nor unseen."""
         self._unordered: set[int] = set()
+        self._only_options: set[str] = set()
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
         self._unordered = {id(c) for f in ast.walk(node) if isinstance(f, ast.FunctionDef) for c in _unordered(f)}
+        self._only_options = _names_for_options_only(node)
         self.generic_visit(node)
         return node
 
@@ -141,9 +143,10 @@ class _Blinder(ast.NodeTransformer):
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
-        """`num_warps = 4 if D < 128 else 8`."""
+        """`num_warps = 4 if D < 128 else 8`, whatever the name, when only options read it."""
         self.generic_visit(node)
-        if all(isinstance(t, ast.Name) and t.id in _OPTION_KEYWORDS for t in node.targets):
+        names = _OPTION_KEYWORDS | self._only_options
+        if all(isinstance(t, ast.Name) and t.id in names for t in node.targets):
             self.options.append(ast.unparse(node))
             return None
         return node
@@ -181,6 +184,16 @@ class _Blinder(ast.NodeTransformer):
         a.args = [p for p in a.args if p.arg not in _OPTION_KEYWORDS]
         a.defaults = [defaults[p.arg] for p in a.posonlyargs + a.args if p.arg in defaults]
         return node
+
+
+def _names_for_options_only(module: ast.Module) -> set[str]:
+    """Names that are read nowhere but in the values of options."""
+    values = [
+        k.value for n in ast.walk(module) if isinstance(n, ast.Call) for k in n.keywords if k.arg in _OPTION_KEYWORDS
+    ]
+    inside = {id(n) for value in values for n in ast.walk(value)}
+    loads = [n for n in ast.walk(module) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    return {n.id for n in loads if id(n) in inside} - {n.id for n in loads if id(n) not in inside}
 
 
 def _unordered(function: ast.FunctionDef) -> list[ast.Call]:

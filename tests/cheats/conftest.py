@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.capture import capture
-from sandbox.evaluate import Evaluator, EvaluateOptions
+from sandbox.evaluate import EvaluateOptions, Evaluator
 from sandbox.kernel import Kernel, load_kernel
 from sandbox.target import load_target
 from sandbox.workload import load_workload, save

@@ -48,6 +48,32 @@ if __name__ == "__main__":
 """
 
 
+LAUNCH = "    add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)\n"
+HEURISTIC = """
+@triton.heuristics({"B": lambda a: a["x_ptr"].sum()})
+@triton.jit
+def k(x_ptr, B):
+    pass
+"""
+GUARDED_IMPORT = """
+try:
+    from triton.language.extra import libdevice
+except ImportError:
+    from triton.language.math import exp
+"""
+AUTOTUNED = """
+@triton.autotune(configs=[triton.Config({}, num_warps=w) for w in (4, 8)], key=["n"])
+@triton.jit
+"""
+HELPER = """
+def blocks(n):
+    return triton.cdiv(n, 1024)
+
+
+def add(x, y):
+"""
+
+
 def kernel(source: str) -> Kernel:
     return parse_kernel(source.encode(), "add.py")
 
@@ -62,6 +88,10 @@ def with_body(*lines: str, top: str = "") -> str:
     return BASE.replace("    n = out.numel()\n", f"    n = out.numel()\n{body}\n").replace(
         "import triton.language as tl\n", f"import triton.language as tl\n{top}\n"
     )
+
+
+def in_kernel(*lines: str) -> str:
+    return BASE.replace("    x = tl.load", textwrap.indent("\n".join(lines), "    ") + "\n    x = tl.load")
 
 
 @pytest.mark.parametrize("entry", [e for e in CORPUS if "check" in e], ids=lambda e: Path(e["file"]).stem)
@@ -108,7 +138,7 @@ def test_what_the_skills_write_is_honest(path):
         ("library-call", with_body("z = f(x)", top="f = torch.nn.functional.gelu")),
         ("library-call", with_body("z = np.add(x, y)", top="import numpy as np")),
         ("library-call", with_body("z = operator.add(x, y)", top="import operator")),
-        ("library-call", with_body(top="@triton.heuristics({'B': lambda a: a['x_ptr'].sum()})\n@triton.jit\ndef k(x_ptr, B):\n    pass\n")),
+        ("library-call", with_body(top=HEURISTIC)),
         ("hidden-state", with_body("CACHE.append(out)", top="CACHE = []")),
         ("hidden-state", with_body("CACHE[0] += 1", top="CACHE = [0]")),
         ("hidden-state", with_body("add.calls = 1")),
@@ -136,8 +166,8 @@ def test_what_the_skills_write_is_honest(path):
         ("environment-branch", with_body("d = x.device.type")),
         ("environment-branch", with_body("ok = torch.cuda.is_available()")),
         ("environment-branch", with_body("k = triton.knobs")),
-        ("environment-branch", BASE.replace("    x = tl.load", "    if isinstance(n, int):\n        n = 1\n    x = tl.load")),
-        ("environment-branch", BASE.replace("    x = tl.load", "    t = tl.extra.cuda.globaltimer()\n    x = tl.load")),
+        ("environment-branch", in_kernel("if isinstance(n, int):", "    n = 1")),
+        ("environment-branch", in_kernel("t = tl.extra.cuda.globaltimer()")),
         ("input-probe", with_body("v = x.max().item()")),
         ("input-probe", with_body("if (x == 0).all():", "    return out")),
         ("input-probe", with_body("if x[0] > 0:", "    return out")),
@@ -160,7 +190,7 @@ def test_what_the_skills_write_is_honest(path):
         ("harness-edit", BASE.replace("torch.add(x, y)", "add(x, y)")),
         ("harness-edit", BASE.replace("torch.testing.assert_close(add(x, x), plain(x, x))", "add(x, x)")),
         ("harness-edit", BASE.replace("torch.rand(1000, ", "torch.rand(8, ")),
-        ("kernel-not-launched", BASE.replace("    add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)\n", "")),
+        ("kernel-not-launched", BASE.replace(LAUNCH, "")),
         ("lower-precision", with_body("torch.set_float32_matmul_precision('medium')")),
         ("stale-memory", with_body("out.set_(x)")),
     ],
@@ -182,10 +212,10 @@ def test_kinds(check, source):
         with_body("warps = 8 if torch.version.hip else 4"),
         with_body("grid = lambda META: (triton.cdiv(n, META['BLOCK']),)"),
         with_body(top="from triton.language.extra import libdevice"),
-        with_body(top="import math\nfrom typing import Optional\nSCALE: tl.constexpr = tl.constexpr(math.log2(math.e))"),
-        with_body(top="try:\n    from triton.language.extra import libdevice\nexcept ImportError:\n    from triton.language.math import exp"),
-        BASE.replace("@triton.jit\n", "@triton.autotune(configs=[triton.Config({}, num_warps=w) for w in (4, 8)], key=['n'])\n@triton.jit\n"),
-        BASE.replace("def add(x, y):", "def blocks(n):\n    return triton.cdiv(n, 1024)\n\n\ndef add(x, y):").replace("(triton.cdiv(n, 1024),)", "(blocks(n),)"),
+        with_body(top="import math\nSCALE: tl.constexpr = tl.constexpr(math.log2(math.e))"),
+        with_body(top=GUARDED_IMPORT),
+        BASE.replace("@triton.jit\n", AUTOTUNED),
+        BASE.replace("def add(x, y):", HELPER).replace("(triton.cdiv(n, 1024),)", "(blocks(n),)"),
         with_body("configs = []", "configs.append(n)", "table = {}", "table['n'] = n"),
     ],
 )  # fmt: skip
@@ -216,7 +246,9 @@ def test_companions_are_scanned_too():
     [
         (BASE.replace("BLOCK=1024)", "BLOCK=1024, num_warps=8, waves_per_eu=2)"), True, False),
         (BASE.replace("mask=offsets < n)\n    y", "mask=offsets < n, cache_modifier='.cg')\n    y"), True, False),
-        (BASE.replace("tl.arange(0, BLOCK)", "tl.multiple_of(tl.arange(0, BLOCK), 8)"), True, True),
+        (BASE.replace("tl.arange(0, BLOCK)", "tl.multiple_of(tl.arange(0, BLOCK), 8)"), False, False),
+        (in_kernel("tl.debug_barrier()"), True, True),
+        (with_body("warps = 8").replace("BLOCK=1024)", "BLOCK=1024, num_warps=warps)"), True, False),
         (BASE.replace("1024", "512"), False, False),
         (BASE.replace("x + y", "y + x").replace("BLOCK=1024)", "BLOCK=1024, num_stages=1)"), False, False),
     ],

@@ -8,8 +8,8 @@ import triton.language as tl
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, x_stride, y_stride, n_cols, BLOCK: tl.constexpr):
     row = tl.program_id(0)
-    cols = tl.multiple_of(tl.arange(0, BLOCK) + 1, 128) - 1
-    x = tl.load(x_ptr + row * x_stride + cols, mask=cols < n_cols, other=-float("inf"))
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + tl.multiple_of(row * x_stride, 16) + cols, mask=cols < n_cols, other=-float("inf"))
     x = x - tl.max(x, axis=0)
     e = tl.exp(x)
     tl.store(y_ptr + row * y_stride + cols, e / tl.sum(e, axis=0), mask=cols < n_cols)

@@ -1,0 +1,175 @@
+"""Verdicts other than "wrong": builds now, does not build, crashes, hangs, unknown, better by its code object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.capture import capture
+from sandbox.errors import InputError
+from sandbox.evaluate import EvaluateOptions, Evaluator, evaluate
+from sandbox.isolation import Limits
+from sandbox.kernel import Kernel, Language, parse_kernel
+from sandbox.target import load_target
+from sandbox.verdict import (
+    Accepted,
+    CompileFailed,
+    Correctness,
+    Crashed,
+    Inconclusive,
+    Incorrect,
+    NoGain,
+    Speed,
+    TimedOut,
+)
+
+TARGET = load_target("gfx942")
+
+SPILLS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+    acc = x
+    for i in range(8):
+        acc = acc * factor + tl.sum(acc, axis=0) / BLOCK
+    tl.store(y_ptr + offsets, acc + x, mask=offsets < n)
+
+
+def scale(x, factor):
+    y = torch.empty_like(x)
+    n = x.numel()
+    scale_kernel[(triton.cdiv(n, BLOCK),)](x, y, n, factor, BLOCK=BLOCK, num_warps=WARPS)
+    return y
+
+
+BLOCK = 2048
+WARPS = 1
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    scale(torch.randn(3000, device="cuda"), 0.5)
+"""
+TOO_MANY_WARPS = SPILLS.replace("WARPS = 1", "WARPS = 32")
+
+
+def kernel(source: str) -> Kernel:
+    return parse_kernel(source.encode(), "scale.py")
+
+
+def make(source: str, **options) -> Evaluator:
+    base = kernel(source)
+    recorded = capture(base, TARGET, executor=options.get("executor", "interpreter"))
+    return Evaluator(
+        base, recorded.stored, TARGET, EvaluateOptions(**{"executor": "interpreter", "seed": 5, **options})
+    )
+
+
+@pytest.fixture(scope="module")
+def plain() -> Evaluator:
+    return make(SPILLS)
+
+
+def test_the_baseline_itself_is_no_gain(plain):
+    verdict = plain.evaluate(plain.baseline).verdict
+    assert isinstance(verdict, NoGain)
+    assert "byte for byte" in verdict.reason
+
+
+def test_a_candidate_that_does_not_compile(plain):
+    broken = SPILLS.replace("    acc = x\n", "    acc = x + tl.no_such_function(x)\n")
+    verdict = plain.evaluate(kernel(broken)).verdict
+    assert isinstance(verdict, CompileFailed)
+    assert "no_such_function" in verdict.message
+    assert verdict.line == 11
+
+
+def test_a_candidate_over_a_launch_limit(plain):
+    verdict = plain.evaluate(kernel(TOO_MANY_WARPS)).verdict
+    assert isinstance(verdict, CompileFailed)
+    assert "2048" in verdict.message
+
+
+def test_a_candidate_that_raises(plain):
+    verdict = plain.evaluate(kernel(SPILLS.replace("    n = x.numel()\n", "    n = x.numel() // 0\n"))).verdict
+    assert isinstance(verdict, Crashed)
+    assert "ZeroDivisionError" in verdict.message
+    assert verdict.line == 19
+
+
+def test_a_candidate_that_raises_on_other_sizes_only(plain):
+    narrow = SPILLS.replace("    n = x.numel()\n", "    n = x.numel()\n    assert n % 1000 == 0\n")
+    verdict = plain.evaluate(kernel(narrow)).verdict
+    assert isinstance(verdict, Incorrect)
+    assert verdict.check == "held-out-shapes"
+
+
+def test_a_resource_gain_is_static_and_says_nothing_about_time(plain):
+    """More warps for the same block: fewer registers in each lane, more waves."""
+    better = SPILLS.replace("WARPS = 1", "WARPS = 4")
+    evaluation = plain.evaluate(kernel(better))
+    verdict = evaluation.verdict
+    assert isinstance(verdict, Accepted), verdict
+    assert verdict.speed is Speed.STATIC
+    assert verdict.gain is not None
+    assert "->" in verdict.gain.statement
+    assert "x [" not in " ".join(evaluation.statements)
+    assert set(evaluation.baseline_profiles) == {"scale_kernel"}
+
+
+def test_a_candidate_that_hangs_is_timed_out(plain):
+    hanging = SPILLS.replace("    n = x.numel()\n", "    n = x.numel()\n    while n > 0:\n        n = n + 1\n")
+    quick = Evaluator(
+        plain.baseline, plain.workload, TARGET, EvaluateOptions(executor="interpreter", limits=Limits(wall_s=20.0))
+    )
+    quick.steps = plain.steps
+    quick._baseline_trial = plain.baseline_trial
+    assert isinstance(quick.evaluate(kernel(hanging)).verdict, TimedOut)
+
+
+def test_a_baseline_over_a_limit_is_built_now():
+    evaluator = make(TOO_MANY_WARPS)
+    evaluation = evaluator.evaluate(kernel(SPILLS.replace("WARPS = 1", "WARPS = 16")))
+    verdict = evaluation.verdict
+    assert isinstance(verdict, Accepted), verdict
+    assert verdict.built_now
+    assert verdict.correctness is Correctness.EMULATED, "a change of options only is nothing the interpreter can see"
+    both = SPILLS.replace("WARPS = 1", "WARPS = 16").replace("acc + x, mask", "x + acc, mask")
+    assert evaluator.evaluate(kernel(both)).verdict.correctness is Correctness.INTERPRETED
+
+
+def test_without_any_execution_nothing_is_called_equal():
+    evaluator = make(SPILLS, executor="none")
+    verdict = evaluator.evaluate(kernel(SPILLS.replace("acc + x, mask", "x + acc, mask"))).verdict
+    assert isinstance(verdict, Inconclusive)
+    assert "unknown" in verdict.reason or "no call" in verdict.reason
+
+
+def test_other_languages_are_refused():
+    cuda = Kernel("__global__ void f() {}", "f.cu", Language.CUDA)
+    with pytest.raises(InputError):
+        evaluate(cuda, cuda, make_nothing(), TARGET)
+
+
+def make_nothing():
+    from sandbox.workload import HarnessOutcome, StoredWorkload, Workload
+
+    outcome = HarnessOutcome("static", "none")
+    workload = Workload("f.cu", "", TARGET.arch, TARGET.board.name, (), (), (), outcome, {})
+    return StoredWorkload(workload, {})
+
+
+def test_importing_the_validator_needs_no_torch():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, sandbox.evaluate, sandbox.benchmark; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, check=False).returncode == 0
