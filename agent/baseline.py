@@ -209,7 +209,7 @@ def _weight(profile: Profile) -> tuple[int, int]:
 def _check_usable(request: JobRequest, taken: Capture) -> None:
     """A harness that fails before its first launch shows nothing; that is the caller's to mend."""
     outcome = taken.outcome
-    if outcome.status == "failed" and not taken.launches:
+    if outcome.status == "failed" and (outcome.form == "static" or not taken.launches):
         raise InputError(
             f"it failed before its first kernel launch: {outcome.exception}.",
             file=outcome.file or request.kernel.filename,

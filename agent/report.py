@@ -9,6 +9,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+PATCH_NAME = "wavesmith.patch"
+REPORT_NAME = "report.json"
+MARKDOWN_NAME = "report.md"
+WATERFALL_NAME = "waterfall.svg"
+PATCHED_FOLDER = "patched"
+"""Below it the patched files lie under their own paths."""
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)

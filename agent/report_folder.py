@@ -7,16 +7,10 @@ from pathlib import Path, PurePosixPath
 from agent.conclusion import Conclusion
 from agent.job import JobRequest
 from agent.patch import unified_diff
-from agent.report import ArtifactsPart, Report
+from agent.report import MARKDOWN_NAME, PATCH_NAME, PATCHED_FOLDER, REPORT_NAME, WATERFALL_NAME, ArtifactsPart, Report
 from agent.report_build import file_changes, offer_name
 from agent.report_markdown import report_markdown
 from agent.report_svg import waterfall_svg
-
-PATCH_NAME = "wavesmith.patch"
-REPORT_NAME = "report.json"
-MARKDOWN_NAME = "report.md"
-WATERFALL_NAME = "waterfall.svg"
-PATCHED_FOLDER = "patched"
 
 
 def write_folder(folder: Path, request: JobRequest, conclusion: Conclusion, report: Report) -> Report:

@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent.candidate import Fate
-from agent.report import AttemptPart, load_report
-from agent.report_folder import REPORT_NAME
+from agent.report import REPORT_NAME, AttemptPart, load_report
 from sandbox.errors import InputError
 
 _Z95 = 1.959964

@@ -13,8 +13,7 @@ import anyio.to_thread
 from fastapi import FastAPI, File, Form, Header, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, StreamingResponse
 
-from agent.report import Report
-from agent.report_folder import MARKDOWN_NAME, REPORT_NAME
+from agent.report import MARKDOWN_NAME, REPORT_NAME, Report
 from agent.versions import toolchain_versions
 from api.dashboard import add_dashboard
 from api.gate import Gate

@@ -13,14 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from agent.companions import load_with_companions
 from agent.job import Budget, JobRequest, Options, parse_requirement
-from agent.orchestrator import optimize as run_optimize
 from agent.patch import repository_path
-from agent.verify import verify as run_verify
 from agent.versions import toolchain_versions
 from api import cli_capture, cli_profile, cli_service, cli_skills
 from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result, show_verification
@@ -64,6 +61,8 @@ def optimize(
     as_json: JsonOption = False,
 ) -> None:
     """Find a better version of a kernel and prove it: patch and report."""
+    from agent.orchestrator import optimize as run_optimize  # the engine is loaded when it is needed
+
     options = Options(
         allow_approx=allow_approx,
         executor=executor,
@@ -95,6 +94,8 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Judge a candidate against a baseline: is it right, and is it better? It is assumed to cheat."""
+    from agent.verify import verify as run_verify
+
     options = Options(require=parse_requirement(require), allow_approx=allow_approx, executor=executor)
     request = _request(baseline, target, harness, workload, options, None)
     given = load_with_companions(candidate)
@@ -124,6 +125,10 @@ def _request(
     )
 
 
+_UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+"""Base of what typer raises for wrong options; some releases of it carry a copy of click of their own."""
+
+
 def _terminate(_signal: int, _frame: object) -> None:
     """SIGTERM ends the program like Ctrl-C does, so that sandboxes are ended on the way out."""
     raise SystemExit(143)
@@ -139,12 +144,10 @@ def _run(arguments: list[str]) -> int:
     """Run one command; returns the exit code. The one place where every exception ends."""
     try:
         code = app(arguments, standalone_mode=False, prog_name="wavesmith")
-    except click.ClickException as e:
-        e.show()
+    except _UsageError as e:
+        e.show()  # type: ignore[attr-defined]
         return 2
-    except click.Abort:
-        return 130
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (typer.Abort, KeyboardInterrupt, BrokenPipeError):
         return 130
     except WavesmithError as e:
         show_error(str(e))

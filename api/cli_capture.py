@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from agent.baseline import Baseline, take_baseline
 from agent.companions import load_with_companions
 from agent.events import Progress
 from agent.job import JobRequest, Options
 from api.terminal import ProgressStyle, err, make_progress, out, show_json
 from sandbox.target import load_target
 from sandbox.workload import save
+
+if TYPE_CHECKING:
+    from agent.baseline import Baseline
 
 FileArgument = Annotated[Path, typer.Argument(help="Triton kernel file.")]
 TargetOption = Annotated[str, typer.Option("--target", "-t", help="Architecture or board: gfx950, gfx942, MI350X, ...")]
@@ -33,6 +35,8 @@ def add_commands(app: typer.Typer) -> None:
 def _take(
     file: Path, target: str, harness: Path | None, workload: Path | None, executor: str, progress: Progress
 ) -> Baseline:
+    from agent.baseline import take_baseline  # the engine is loaded when it is needed
+
     request = JobRequest(
         kernel=load_with_companions(file),
         target=load_target(target),

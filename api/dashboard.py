@@ -13,8 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 from pydantic import ValidationError
 
-from agent.report import Report, load_report
-from agent.report_folder import REPORT_NAME
+from agent.report import REPORT_NAME, Report, load_report
 from agent.versions import toolchain_versions
 from api.charts import hit_rate_chart
 from api.diff_view import side_by_side

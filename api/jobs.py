@@ -21,8 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent.report import Report, load_report
-from agent.report_folder import REPORT_NAME
+from agent.report import REPORT_NAME, Report, load_report
 from api.settings import Settings
 from api.store import Job, Lease, State, Store, Trial
 

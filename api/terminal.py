@@ -10,7 +10,7 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,7 +20,9 @@ from rich.table import Table
 
 from agent.events import Event, Progress, json_lines
 from agent.report import Report
-from agent.verify import Verification
+
+if TYPE_CHECKING:
+    from agent.verify import Verification
 
 _PIPED_WIDTH = None if sys.stdout.isatty() else 200
 """Tables keep their columns when nobody's terminal limits them."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from api.store import Job, JobEvent, State
 from sandbox.target import Target
 from skills.skill import Skill
+
+if TYPE_CHECKING:  # the command line shows skills without loading a database library
+    from api.store import Job, JobEvent
 
 
 def job_view(job: Job) -> dict[str, Any]:
     """A job with links to everything that belongs to it. `patch` is null unless the job succeeded."""
     base = f"/v1/jobs/{job.id}"
-    done = job.state == State.DONE
+    done = job.state == "done"
     return {
         "id": job.id,
         "kind": job.kind,
