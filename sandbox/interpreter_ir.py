@@ -180,6 +180,8 @@ class _Reader:
         """Reads until the line that closes the region, which stays unread except for its leading brace."""
         region = Region([Block()])
         while True:
+            if self.at >= len(self.lines):
+                raise IrError("the text ends inside a region")
             line, location = _strip_locations(self.lines[self.at])
             line = line.strip()
             if line.startswith("}"):
