@@ -22,7 +22,7 @@ module {
   ^bb2(%arg: i32 loc(#loc1)):  // pred: ^bb0
     %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32> loc(#loc3)
     %acc:2 = scf.for %i = %c0_i32 to %n step %c1_i32 iter_args(%a = %cst, %b = %arg) -> (tensor<64xf32>, i32)  : i32 {
-      %w = tt.elementwise_inline_asm "{ mov $0; } // : %n" {constraints = "=f,f"} %a : tensor<64xf32> -> tensor<64xf32> loc(#loc4)
+      %w = tt.elementwise_inline_asm "{} : %n" {constraints = "=f,f"} %a : tensor<64xf32> -> tensor<64xf32> loc(#loc4)
       scf.yield %w, %b : tensor<64xf32>, i32 loc(#loc2)
     } {tt.num_stages = 2 : i32} loc(#loc2)
     %m = "tt.reduce"(%acc#0) <{axis = 0 : i32}> ({
