@@ -13,13 +13,14 @@ import anyio.to_thread
 from fastapi import FastAPI, File, Form, Header, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, StreamingResponse
 
-from agent.report import MARKDOWN_NAME, REPORT_NAME, Report
+from agent.report import MARKDOWN_NAME, REPORT_NAME
 from agent.versions import toolchain_versions
 from api.dashboard import add_dashboard
 from api.gate import Gate
 from api.intake import Intake, store_request
 from api.jobs import job_folder
 from api.problems import TITLES, ProblemError, install_handlers
+from api.results import Result, read_result
 from api.settings import Settings
 from api.store import Job, JobEvent, State, Store
 from api.views import event_view, job_view, skill_view, target_view
@@ -179,23 +180,26 @@ def _add_result_routes(app: FastAPI, settings: Settings, store: Store) -> None:
             raise ProblemError(404, "not-found", f"The job left no {name}: {job.error or job.summary or job.state}")
         return FileResponse(file, media_type=media_type)
 
-    def report_of(job_id: str) -> Report:
-        response = artifact(job_id, REPORT_NAME, "application/json")
-        with open(response.path, encoding="utf-8") as file:
-            return Report.model_validate_json(file.read())
+    def result_of(job_id: str) -> Result:
+        job = finished(job_id)
+        result = read_result(job_folder(settings, job.id) / job.out_folder, job.kind)
+        if job.state != State.DONE or result is None:
+            raise ProblemError(404, "not-found", f"The job left no report: {job.error or job.summary or job.state}")
+        return result
 
     @app.get("/v1/jobs/{job_id}/patch", tags=["results"], operation_id="getPatch")
     def get_patch(job_id: str) -> FileResponse:
         """The patch as `git apply` takes it."""
-        report = report_of(job_id)
-        if report.artifacts.patch is None:
-            raise ProblemError(404, "no-patch", report.summary, outcome=report.outcome)
-        return artifact(job_id, report.artifacts.patch, "text/x-diff")
+        result = result_of(job_id)
+        if result.patch is None:
+            raise ProblemError(404, "no-patch", result.summary, outcome=result.outcome)
+        return artifact(job_id, result.patch, "text/x-diff")
 
     @app.get("/v1/jobs/{job_id}/offers/{number}", tags=["results"], operation_id="getOffer")
     def get_offer(job_id: str, number: int) -> FileResponse:
         """The patch of a candidate that was offered separately, counted from 1."""
-        offers = report_of(job_id).offers
+        report = result_of(job_id).report
+        offers = report.offers if report is not None else ()
         if not 1 <= number <= len(offers):
             raise ProblemError(404, "not-found", f"The job made {len(offers)} offers.")
         return artifact(job_id, offers[number - 1].patch, "text/x-diff")
@@ -210,7 +214,8 @@ def _add_result_routes(app: FastAPI, settings: Settings, store: Store) -> None:
     @app.get("/v1/jobs/{job_id}/waterfall", tags=["results"], operation_id="getWaterfall")
     def get_waterfall(job_id: str) -> FileResponse:
         """What each step changed, as SVG."""
-        name = report_of(job_id).artifacts.waterfall
+        report = result_of(job_id).report
+        name = report.artifacts.waterfall if report is not None else None
         if name is None:
             raise ProblemError(404, "no-patch", "No step was kept.")
         return artifact(job_id, name, "image/svg+xml")

@@ -11,9 +11,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
-from pydantic import ValidationError
 
-from agent.report import REPORT_NAME, Report, load_report
+from agent.report import Report
 from agent.versions import toolchain_versions
 from api.charts import hit_rate_chart
 from api.diff_view import side_by_side
@@ -21,6 +20,7 @@ from api.gate import session_cookie
 from api.intake import Intake, store_request
 from api.jobs import job_folder
 from api.problems import ProblemError
+from api.results import read_result
 from api.session import COOKIE, LIFETIME_S, Sessions
 from api.settings import Settings
 from api.store import Job, State, Store
@@ -131,7 +131,7 @@ def _add_job_pages(app: FastAPI, pages: Pages) -> None:
             "final": State(job.state).is_final,
             "events": [event_view(e) for e in pages.store.events(job_id) if e.kind != "phase_done"],
             "report": report,
-            "diff": side_by_side(_patch_text(pages.settings, job, report)),
+            "diff": side_by_side(_patch_text(pages.settings, job)),
             "metrics": _metric_rows(report),
         }
         return pages.render(request, "job", values)
@@ -147,17 +147,17 @@ def report_of(settings: Settings, job: Job) -> Report | None:
     """The report of a finished job; None when it has none of this version."""
     if job.state != State.DONE:
         return None
-    try:
-        return load_report((job_folder(settings, job.id) / job.out_folder / REPORT_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValidationError):
-        return None
+    result = read_result(job_folder(settings, job.id) / job.out_folder, job.kind)
+    return result.report if result is not None else None
 
 
-def _patch_text(settings: Settings, job: Job, report: Report | None) -> str:
-    if report is None or report.artifacts.patch is None:
+def _patch_text(settings: Settings, job: Job) -> str:
+    if job.state != State.DONE or job.exit_code != 0:
         return ""
-    path = job_folder(settings, job.id) / job.out_folder / report.artifacts.patch
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    folder = job_folder(settings, job.id) / job.out_folder
+    result = read_result(folder, job.kind)
+    path = folder / result.patch if result is not None and result.patch else None
+    return path.read_text(encoding="utf-8", errors="replace") if path is not None and path.is_file() else ""
 
 
 def _metric_rows(report: Report | None) -> list[dict[str, Any]]:

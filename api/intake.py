@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,11 +13,12 @@ from pathlib import Path
 
 from agent.job import parse_requirement
 from agent.patch import FileChange
-from api.jobs import COMMANDS, INPUT_FOLDER, job_folder
+from agent.port.archive import is_archive, unpack
+from api.jobs import INPUT_FOLDER, KINDS, job_folder
 from api.problems import ProblemError
 from api.settings import Settings
 from api.store import Job, Store, new_job_id
-from api.upload import is_archive, safe_name, unpack
+from api.upload import safe_name
 from sandbox.errors import InputError
 from sandbox.kernel import Language, parse_kernel
 from sandbox.target import load_target
@@ -46,8 +48,8 @@ class Intake:
 
 def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
     """Check, write the files and queue. Raises `InputError`, or `ProblemError` for a full queue or a reused key."""
-    if intake.kind not in COMMANDS:
-        raise InputError(f"{intake.kind!r} is not a kind of job.", remedy=f"Choose one of {', '.join(COMMANDS)}.")
+    if intake.kind not in KINDS:
+        raise InputError(f"{intake.kind!r} is not a kind of job.", remedy=f"Choose one of {', '.join(KINDS)}.")
     target = load_target(intake.target)
     parse_requirement(intake.require)
     names = {part: safe_name(filename) for part, (filename, _) in intake.uploads.items()}
@@ -70,7 +72,7 @@ def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
     )
     folder = job_folder(settings, job.id)
     try:
-        _write_inputs(settings, intake, names, folder / INPUT_FOLDER)
+        _write_inputs(intake, names, folder / INPUT_FOLDER)
         queued = store.add_job(job, max_queued=settings.max_queued_jobs)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -97,7 +99,7 @@ def _options(intake: Intake, names: Mapping[str, str]) -> dict[str, str | bool]:
 def _check_contents(intake: Intake, names: Mapping[str, str]) -> None:
     """Refuse at the door what no worker could use."""
     data = intake.uploads["file"][1]
-    if intake.kind == "port" and is_archive(names["file"]):
+    if intake.kind == "port" and is_archive(Path(names["file"])):
         return
     kernel = parse_kernel(data, names["file"])
     if intake.kind == "optimize" and kernel.language is not Language.TRITON:
@@ -110,12 +112,12 @@ def _check_contents(intake: Intake, names: Mapping[str, str]) -> None:
             raise InputError("a harness is a Python file.", file=names["harness"], remedy="Send a .py file.")
 
 
-def _write_inputs(settings: Settings, intake: Intake, names: Mapping[str, str], folder: Path) -> None:
+def _write_inputs(intake: Intake, names: Mapping[str, str], folder: Path) -> None:
+    """Write the uploads. An archive is unpacked once to see that it can be, and stays packed for the worker."""
     folder.mkdir(parents=True)
     for part, (_, data) in intake.uploads.items():
-        if part == "file" and intake.kind == "port" and is_archive(names[part]):
-            tree = folder / "tree"
-            tree.mkdir()
-            limits = {"max_bytes": settings.max_unpacked_bytes, "max_files": settings.max_unpacked_files}
-            unpack(data, names[part], tree, **limits)
         (folder / names[part]).write_bytes(data)
+    archive = folder / names["file"]
+    if is_archive(archive):
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            unpack(archive, Path(scratch))

@@ -14,19 +14,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from agent.report import REPORT_NAME, Report, load_report
+from agent.report import Report
+from api.results import read_result
 from api.settings import Settings
 from api.store import Job, Lease, State, Store, Trial
 
-COMMANDS: Mapping[str, tuple[str, ...]] = {"optimize": ("optimize",), "port": ("port",)}
-"""Job kind to the words of its command."""
+KINDS = ("optimize", "port")
+"""What a job can be: each is a command of the command line."""
 INPUT_FOLDER = "input"
 _KEPT_VARIABLES = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "ROCM_PATH", "HIP_PATH",
@@ -54,8 +53,10 @@ def command_of(job: Job, folder: Path) -> list[str]:
     """The command that does `job`; its files lie in `folder`."""
     options: dict[str, Any] = json.loads(job.options)
     inputs = folder / INPUT_FOLDER
-    words = [*COMMANDS[job.kind], str(inputs / job.filename), "--target", job.target, "--path", job.path]
+    words = [job.kind, str(inputs / job.filename), "--target", job.target]
     words += ["--out", str(folder / job.out_folder), "--progress", "json"]
+    if job.kind == "optimize":
+        words += ["--path", job.path]
     for name in ("harness", "workload"):
         if options.get(name):
             words += [f"--{name}", str(inputs / options[name])]
@@ -217,20 +218,14 @@ class JobWorker:
 
     def _store_result(self, job: Job, lease: Lease, child: Child) -> None:
         code = child.process.returncode
-        report = _read_report(job_folder(self.settings, job.id) / job.out_folder / REPORT_NAME)
-        if report is not None and code == report.exit_code:
-            fields = {"outcome": report.outcome, "exit_code": code, "summary": report.summary}
-            self.store.finish(lease, State.DONE, _trials(job, report), **fields)
+        result = read_result(job_folder(self.settings, job.id) / job.out_folder, job.kind)
+        if result is not None and code == result.exit_code:
+            fields = {"outcome": result.outcome, "exit_code": code, "summary": result.summary}
+            trials = _trials(job, result.report) if result.report is not None else []
+            self.store.finish(lease, State.DONE, trials, **fields)
         else:
             error = child.log_tail or f"The job's process ended with code {code} and left no report."
             self.store.finish(lease, State.FAILED, error=error, exit_code=code if code in (1, 2) else 1)
-
-
-def _read_report(path: Path) -> Report | None:
-    try:
-        return load_report(path.read_text(encoding="utf-8"))
-    except (OSError, ValidationError):
-        return None
 
 
 def _trials(job: Job, report: Report) -> list[Trial]:

@@ -25,8 +25,6 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=0, le=64)
     """Worker processes that `serve` starts; 0 when workers run elsewhere on the same volume."""
     max_upload_bytes: int = Field(default=16 * 2**20, ge=1024)
-    max_unpacked_bytes: int = Field(default=256 * 2**20, ge=1024)
-    max_unpacked_files: int = Field(default=5000, ge=1)
     max_queued_jobs: int = Field(default=200, ge=1)
     max_wait_s: float = Field(default=120.0, ge=0)
     """Longest time `Prefer: wait=` may hold a request."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -13,6 +15,10 @@ from sandbox.errors import InputError
 MAX_FILES = 5000
 MAX_TOTAL_BYTES = 128 * 2**20
 MAX_FILE_BYTES = 16 * 2**20
+_UNREADABLE = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError,
+)  # fmt: skip
+"""What the standard library raises for damaged, encrypted and unsupported archives."""
 SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar")
 
 
@@ -49,7 +55,7 @@ def unpack(path: Path, folder: Path) -> None:
                             file=path, remedy="Pack the sources only.",
                         )  # fmt: skip
                     out.write(chunk)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, RuntimeError, NotImplementedError) as e:
+    except _UNREADABLE as e:
         raise InputError(f"the archive cannot be read ({e}).", file=path, remedy="Pack it again.") from None
 
 

@@ -1,0 +1,81 @@
+"""`wavesmith port`: CUDA in, HIP out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.events import Phase
+from api.terminal import ProgressStyle, err, make_progress, out, show_json
+from sandbox.errors import InputError
+
+if TYPE_CHECKING:
+    from agent.port.result import PortResult
+
+
+def add_commands(app: typer.Typer) -> None:
+    app.command()(port)
+
+
+def port(
+    path: Annotated[str, typer.Argument(help="A .cu file, folder, archive, Python file or repository URL.")],
+    target: Annotated[list[str] | None, typer.Option("--target", "-t", help="May be given several times.")] = None,
+    style: Annotated[str, typer.Option(help="hip: new .hip files; inplace: one file for both vendors.")] = "hip",
+    to: Annotated[Path | None, typer.Option("--out", help="Folder for files, patch and report.")] = None,
+    log: Annotated[Path | None, typer.Option(help="Text of a failed build.")] = None,
+    include: Annotated[list[str] | None, typer.Option(help="Glob of files to port.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Glob of files to leave alone.")] = None,
+    include_folder: Annotated[list[Path] | None, typer.Option("-I", help="Include folder of the build.")] = None,
+    define: Annotated[list[str] | None, typer.Option("-D", help="Definition of the build.")] = None,
+    execute: Annotated[bool, typer.Option(help="Compare with the original in emulation.")] = True,
+    progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")] = False,
+) -> None:
+    """Port CUDA sources to HIP: rewritten, repaired until they build, and compared with the original."""
+    from agent.port.loop import port as run_port  # the engine is loaded when it is needed
+    from agent.port.request import PortRequest
+
+    if style not in ("hip", "inplace"):
+        raise InputError(f"{style!r} is not a style.", remedy="Choose hip or inplace.")
+    folder = to or Path("wavesmith-out") / f"{Path(path.rstrip('/')).stem or 'port'}-port"
+    request = PortRequest(
+        path=path,
+        targets=tuple(target or ("gfx942", "gfx950")),
+        style="inplace" if style == "inplace" else "hip",
+        out=folder,
+        log=log.read_text(encoding="utf-8", errors="replace") if log is not None else None,
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+        include_folders=tuple(include_folder or ()),
+        defines=tuple(define or ()),
+        execute=execute,
+    )
+    shown = make_progress(progress)
+    with shown.phase(Phase.VALIDATE):
+        result = run_port(request, shown.step)
+    shown.result(result.summary, outcome=result.outcome, exit_code=result.exit_code)
+    if as_json:
+        show_json(result.to_json())
+    else:
+        _show(result, folder)
+    raise typer.Exit(result.exit_code)
+
+
+def _show(result: PortResult, folder: Path) -> None:
+    """Summary and refusals on stderr, the patch on stdout."""
+    err.print(f"{result.outcome}: {result.summary}", markup=False)
+    for refusal in result.refusals:
+        err.print(f"  {refusal.file}:{refusal.line}: {refusal.reason} {refusal.route}", markup=False)
+    for kernel in result.kernels:
+        reason = f" ({kernel.reason})" if kernel.reason else ""
+        err.print(f"  {kernel.kernel}: {kernel.evidence}{reason}", markup=False)
+    if result.exit_code == 0:
+        if out.is_terminal:
+            out.print(result.patch, markup=False)
+        else:
+            sys.stdout.buffer.write(result.patch.encode("utf-8", "replace"))
+            sys.stdout.buffer.flush()
+    err.print(f"Report: {folder / 'report.md'}", markup=False)
