@@ -18,6 +18,7 @@ from sandbox.emulator.instruction import (
     VCCZ,
     Instruction,
     Operand,
+    Unsupported,
 )
 from sandbox.emulator.machine import LANES, PRIVATE_APERTURE, SHARED_APERTURE, U32, VGPRS, Wave, lanes_of, unsupported
 
@@ -69,11 +70,13 @@ def special_value(wave: Wave, code: int) -> int:
 
 
 def scalar_reader(operand: Operand) -> Callable[[Wave], int]:
-    """A scalar source as an unsigned integer of `32 * dwords` bits."""
+    """A scalar source as an unsigned integer of `32 * dwords` bits; raises `Unsupported` for a vector register."""
     if operand.is_constant:
         value = operand.value
         return lambda w: value
     index, dwords = operand.index, operand.dwords
+    if operand.kind in ("vgpr", "agpr"):
+        raise Unsupported("operand", "a vector register where a scalar is needed")
     if operand.kind == "special":
         width = (1 << 32 * dwords) - 1
         return lambda w: special_value(w, index) & width
