@@ -51,9 +51,11 @@ def workloads() -> list[Workload]:
     half = torch.float16
     n = 1 << 22
     matmul = TritonSource(triton_dot.matmul_kernel, {"TM": 128, "TN": 128, "TK": 32, "PRECISION": None}, 4)
+    add = TritonSource(triton_elementwise.add_kernel, {"BLOCK": 1024})
+    histogram = TritonSource(triton_lanes.histogram_kernel, {"BINS": 256, "BLOCK": 1024})
     attention = TritonSource(triton_dot.attention_kernel, {"CAUSAL": True, "TQ": 64, "TK": 32, "D": 64}, 4)
     return [
-        Workload(_case("vector add, 4M fp32", TritonSource(triton_elementwise.add_kernel, {"BLOCK": 1024}), (n // 1024,),
+        Workload(_case("vector add, 4M fp32", add, (n // 1024,),
                        lambda: {"x": randn(n), "y": randn(n, seed=1), "out": out(n), "n": n}), 64),
         Workload(_case("softmax, 2048 x 1000", TritonSource(triton_lanes.softmax_kernel, {"BLOCK": 1024}), (2048,),
                        lambda: {"x": randn(2048, 1000), "out": out(2048, 1000), "columns": 1000}), 16),
@@ -61,7 +63,7 @@ def workloads() -> list[Workload]:
                        lambda: {"x": randn(1 << 20), "out": out(1 << 20), "n": 1 << 20}), 16),
         Workload(_case("dropout, 1M", TritonSource(triton_lanes.dropout_kernel, {"BLOCK": 1024}), (1024,),
                        lambda: {"x": randn(1 << 20), "out": out(1 << 20), "n": 1 << 20, "seed": 5}), 8),
-        Workload(_case("histogram, 1M", TritonSource(triton_lanes.histogram_kernel, {"BINS": 256, "BLOCK": 1024}), (1024,),
+        Workload(_case("histogram, 1M", histogram, (1024,),
                        lambda: {"x": randint(0, 256, 1 << 20), "out": out(256, dtype=torch.int32), "n": 1 << 20}), 4),
         Workload(_case("matmul, 512^3 fp16", matmul, (4, 4),
                        lambda: {"a": randn(512, 512, dtype=half), "b": randn(512, 512, dtype=half, seed=1),

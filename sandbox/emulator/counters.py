@@ -1,8 +1,8 @@
 """Counters named as rocprofv3 names them, and a file of them in the shape of its counter_collection.csv.
 
-SQ_* counters are counted: exact for what was executed. TCC_* and SQ_LDS_BANK_CONFLICT come from a model of the caches and
-banks. No counter of cycles is written, because an emulator that knows no time would have to invent them. Names in lower
-case are our own.
+SQ_* counters are counted: exact for what was executed. TCC_* and SQ_LDS_BANK_CONFLICT come from a model of the caches
+and banks. No counter of cycles is written, because an emulator that knows no time would have to invent them. Names in
+lower case are our own.
 
 Which instruction adds to which counter follows the public captures of one kernel (vecCopy on MI300X, MI300A and MI350)
 as far as that kernel goes, and the counters' descriptions beyond it.

@@ -24,8 +24,8 @@ from sandbox.emulator.result import EmulationResult, Finding, FindingKind, Statu
 _SCHEDULES = {"lockstep": 0, "sequential": 1, "reverse": 2, "random": 3}
 _STATUSES: tuple[Status, ...] = ("completed", "trapped", "unsupported", "budget", "deadlock")
 _KINDS: tuple[FindingKind, ...] = (
-    "out_of_bounds_global", "out_of_bounds_lds", "out_of_bounds_scratch", "write_to_read_only", "misaligned", "lds_race",
-    "uninitialised_lds", "uninitialised_global", "trap_instruction",
+    "out_of_bounds_global", "out_of_bounds_lds", "out_of_bounds_scratch", "write_to_read_only", "misaligned",
+    "lds_race", "uninitialised_lds", "uninitialised_global", "trap_instruction",
 )  # fmt: skip
 _NEEDS = len(_KINDS)
 _REPORT_LIMIT = 256
@@ -43,8 +43,8 @@ TRAFFIC = (
 class _Machine(ctypes.Structure):
     _fields_ = (
         *((name, _P) for name in (
-            "code", "constants", "record_at", "regions", "times_run", "idle_lanes", "seen", "reports", "groups", "caches",
-            "histogram")),
+            "code", "constants", "record_at", "regions", "times_run", "idle_lanes", "seen", "reports", "groups",
+            "caches", "histogram")),
         *((name, _U64) for name in (
             "code_base", "image_dwords", "shared_base", "private_base", "budget", "executed", "seed", "histogram_slots",
             "histogram_used")),
@@ -101,8 +101,9 @@ class _Run:
     def _machine(self, model: bool) -> _Machine:
         launch, program, descriptor = self.launch, self.program, self.launch.kernel.descriptor
         m = _Machine(
-            code=_pointer(program.records), constants=_pointer(program.constants), record_at=_pointer(program.record_at),
-            regions=_pointer(self.regions), times_run=_pointer(self.times_run), idle_lanes=_pointer(self.idle_lanes),
+            code=_pointer(program.records), constants=_pointer(program.constants),
+            record_at=_pointer(program.record_at), regions=_pointer(self.regions),
+            times_run=_pointer(self.times_run), idle_lanes=_pointer(self.idle_lanes),
             seen=_pointer(self.seen), reports=_pointer(self.reports), groups=_pointer(self.groups),
             histogram=_pointer(self.histogram), code_base=launch.code_base, image_dwords=len(program.record_at),
             shared_base=SHARED_APERTURE, private_base=PRIVATE_APERTURE, histogram_slots=len(self.histogram),
@@ -139,7 +140,9 @@ def _functions(launch: Launch) -> tuple[int, ...]:
     """Image offsets of the symbols that lie in code: where indirect calls may go."""
     elf = launch.code.elf
     code = [(s.address, s.address + s.size) for s in elf.segments if s.executable]
-    inside = {s.address for s in elf.symbols.values() if s.address % 4 == 0 and any(a <= s.address < b for a, b in code)}
+    inside = {
+        s.address for s in elf.symbols.values() if s.address % 4 == 0 and any(a <= s.address < b for a, b in code)
+    }
     return tuple(sorted(inside))
 
 
@@ -235,7 +238,9 @@ def _reason(status: Status, trap: Finding | None, missing: str | None, budget: i
         return f"The emulator does not implement {missing}."
     if status == "budget":
         return f"The kernel did not end within {budget} wave instructions."
-    return f"Waves wait at a barrier that others did not reach in {budget} instructions." if status == "deadlock" else ""
+    return (
+        f"Waves wait at a barrier that others did not reach in {budget} instructions." if status == "deadlock" else ""
+    )
 
 
 def _missing(program: Program, report: Any) -> str:

@@ -1,4 +1,4 @@
-"""The compiled core: built from `core/*.c` with the system's C compiler on first use, then loaded from the user's cache.
+"""The compiled core: built from `core/*.c` with the system's C compiler on first use, then taken from the cache.
 
 Without a compiler, or where the build fails, `library()` is None and the numpy core runs instead.
 """

@@ -83,7 +83,7 @@ def build_program(library: ctypes.CDLL, image: bytes, arch: str, entry: int, fun
     number = {pc: n for n, pc in enumerate(offsets)}
     vgprs, agprs = _vector_registers([i for i in found.values() if isinstance(i, Instruction)])
     translator = Translator(operations(library), vgprs)
-    # Behind every instruction that falls through lies its successor; the last record is a stop for what runs off the end.
+    # Behind an instruction that falls through lies its successor; the last record stops what runs off the end.
     stop = Instruction("end_of_code", "", 0, 4)
     parts: list[bytes] = []
     instructions: list[tuple[int, Instruction | None]] = []

@@ -108,8 +108,8 @@ class Translator:
         }.get(o.kind) or (CONSTANT, self.constant(o.value))
         s = select or _Select()
         return _OPERAND.pack(
-            kind, min(o.dwords, 255), _TYPE_CODES.get(o.type, 0), s.dpp, s.select, s.low, s.high, s.sext, index, *s.keep,
-            *s.flip, s.changed,
+            kind, min(o.dwords, 255), _TYPE_CODES.get(o.type, 0), s.dpp, s.select, s.low, s.high, s.sext, index,
+            *s.keep, *s.flip, s.changed,
         )  # fmt: skip
 
     def record(self, number: int, pc: int, i: Instruction, target: int) -> bytes:

@@ -27,7 +27,7 @@ needs_clang = pytest.mark.skipif(find_clang() is None, reason="no clang with the
 needs_fast = pytest.mark.skipif(not fast.available(), reason="no C compiler")
 
 
-def copy_launch(arch: str, items: int):  # noqa: ANN201
+def copy_launch(arch: str, items: int):
     built = build(Case("", COPY, (1, 1, 1), lambda _: {}, lambda a, b: None), arch)
     memory = Memory()
     a, b, c = (memory.allocate(name, np.zeros(items)) for name in "abc")
@@ -96,7 +96,7 @@ def test_atomics_are_counted_after_the_compilers_aggregation() -> None:
     Through buffer instructions it does not merge them."""
     case = next(c for c in atomic_cases() if c.name == "atomic_add_fp32")
 
-    def inputs(arch: str):  # noqa: ANN202
+    def inputs(arch: str):
         return {**case.inputs(arch), "index": torch.zeros(1000, dtype=torch.int32)}
 
     assert isinstance(case.source, TritonSource)

@@ -14,7 +14,10 @@ from sandbox.emulator import fast
 
 LIMIT = 250
 """Instructions of each kernel: the first workgroup, all of its waves in turn."""
-WHOLE = ("hip_division", "hip_half_packed", "hip_integer_tricks", "hip_long_math", "hip_conversions", "hip_short_packed")
+WHOLE = tuple(
+    f"hip_{name}"
+    for name in ("division", "half_packed", "integer_tricks", "long_math", "conversions", "short_packed")
+)
 """Kernels compared to their end, because they are short and dense."""
 
 pytestmark = pytest.mark.skipif(not fast.available(), reason="no C compiler")

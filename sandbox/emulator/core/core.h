@@ -307,4 +307,4 @@ void model_access(wave *w, const u64 *addresses, u64 mask, u32 bytes, int kind);
 void model_banks(wave *w, const u32 *addresses, u64 mask, u32 bytes);
 
 extern const entry scalar_table[], float_table[], integer_table[], wide_table[], half_table[], compare_table[],
-    convert_table[], special_table[], matrix_table[], lds_table[], memory_table[];
+    convert_table[], special_table[], matrix_table[], lds_table[], memory_table[], atomic_table[];

@@ -6,7 +6,7 @@ enum schedule { LOCKSTEP, SEQUENTIAL, REVERSE, RANDOM };
 enum { RESIDENT_GROUPS = 8, SPIN_LIMIT = 100000 };
 
 static const entry *const tables[] = {scalar_table, float_table,   integer_table, wide_table, half_table, compare_table,
-                                      convert_table, special_table, matrix_table,  lds_table,  memory_table};
+                                      convert_table, special_table, matrix_table,  lds_table,  memory_table, atomic_table};
 enum { TABLES = sizeof tables / sizeof tables[0] };
 
 static const entry *entry_number(u32 n) {

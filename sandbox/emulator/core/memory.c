@@ -1,9 +1,7 @@
 // Global, flat, scratch and buffer memory, and scalar loads. Every access lies inside one region or is a finding; buffer
 // accesses beyond their descriptor's range read zero and write nothing, as the hardware does.
 #include "core.h"
-#include "atomic.h"
-
-enum space { GLOBAL, FLAT, SCRATCH, BUFFER };
+#include "memory.h"
 
 const region *find_region(machine *m, u64 address, u64 bytes) {
   const region *last = &m->regions[m->last_region];
@@ -35,7 +33,7 @@ static bool readable(wave *w, const record *r, const region *g, u64 at, u32 byte
 }
 
 // One lane. NULL after a finding that ends the run.
-static u8 *reach(wave *w, const record *r, u64 address, u32 bytes, int lane, int writing) {
+u8 *reach(wave *w, const record *r, u64 address, u32 bytes, int lane, int writing) {
   const region *g = find_region(w->m, address, bytes);
   if (UNLIKELY(!g)) {
     found(w, r, OOB_GLOBAL, lane, address, bytes, (u32)writing);
@@ -55,7 +53,7 @@ static u8 *reach(wave *w, const record *r, u64 address, u32 bytes, int lane, int
 }
 
 // Addresses. Fills w->address and says which active lanes take part (buffers drop lanes beyond their range).
-static void plain_addresses(wave *w, const record *r, int scratch) {
+void plain_addresses(wave *w, const record *r, int scratch) {
   u64 base = (u64)r->offset, *a = w->address;
   if (r->saddr.kind == SCALAR) base += scratch ? (u64)(i64)(i32)w->s[r->saddr.index] : scalar_pair(w, r->saddr.index);
   if (r->vaddr.kind == NONE) {
@@ -72,12 +70,7 @@ static void plain_addresses(wave *w, const record *r, int scratch) {
   if (scratch) EACH_LANE a[i] &= 0xffffffffull;
 }
 
-typedef struct {
-  u64 base, limit;                  // bytes [0, limit) from base may be touched
-  bool supported;
-} descriptor;
-
-static descriptor read_descriptor(wave *w, const record *r, u32 index) {
+descriptor read_descriptor(wave *w, const record *r, u32 index) {
   u32 s1 = w->s[index + 1], s3 = w->s[index + 3], stride = s1 >> 16 & 0x3fff;
   descriptor d = {w->s[index] | (u64)(s1 & 0xffff) << 32, w->s[index + 2], true};
   bool swizzle = s1 >> 31, add_tid = s3 >> 23 & 1;
@@ -90,7 +83,7 @@ static descriptor read_descriptor(wave *w, const record *r, u32 index) {
 
 // Buffer offsets, without the base: lane part plus instruction offset; the scalar offset is added afterwards, and what it
 // takes is subtracted from the range.
-static u64 buffer_addresses(wave *w, const record *r, u64 *limit, u64 *base) {
+u64 buffer_addresses(wave *w, const record *r, u64 *limit, u64 *base) {
   descriptor d = read_descriptor(w, r, r->saddr.index);
   u64 soffset = r->soffset.kind == NONE ? 0 : scalar32(w, &r->soffset), *a = w->address;
   *limit = d.limit > soffset ? d.limit - soffset : 0;
@@ -368,106 +361,18 @@ static void store(wave *w, const record *r, int space, u32 bytes, u32 shift) {
   access_lanes(w, r, space, bytes, 0, w->v + (u64)r->src[0].index * LANES, shift);
 }
 
-static bool atomic_place(wave *w, const record *r, int space, u64 at, u32 bytes, int lane, u8 **place) {
-  u64 window = at & ~0xffffffffull;
-  if (at % bytes) {
-    found(w, r, MISALIGNED, lane, at, bytes, 0);
-    return false;
-  }
-  if (space == FLAT && window == w->m->shared_base) {
-    if ((u32)at > w->m->lds_bytes || bytes > w->m->lds_bytes - (u32)at) {
-      found(w, r, OOB_LDS, lane, (u32)at, bytes, w->m->lds_bytes);
-      return false;
-    }
-    *place = 0;
-    return true;
-  }
-  *place = reach(w, r, at, bytes, lane, 1);
-  return *place != 0;
-}
-
-static void atomic(wave *w, const record *r, int space, int kind, u32 bytes) {
-  u64 mask = EXEC(w), limit = ~0ull, base = 0;
-  if (space == BUFFER) {
-    mask = buffer_addresses(w, r, &limit, &base);
-    if (w->fault) return;
-  } else {
-    plain_addresses(w, r, 0);
-  }
-  const u32 *value = w->v + (u64)r->src[0].index * LANES, *compare = value + bytes / 4 * LANES;
-  u32 out[2 * LANES] = {0};
-  u64 touched = 0;
-  for (int i = 0; i < LANES; i++) {
-    if (!(mask >> i & 1)) continue;
-    if (space == BUFFER && w->address[i] + bytes > limit) continue;
-    u64 at = w->address[i] += base;
-    u8 *place;
-    if (!atomic_place(w, r, space, at, bytes, i, &place)) return;
-    u64 old = 0, v = bytes == 8 ? lane64(value, i) : value[i];
-    u64 expected = kind == A_CMPSWAP ? (bytes == 8 ? lane64(compare, i) : compare[i]) : 0;
-    u8 *from = place ? place : w->g->lds + (u32)at;
-    memcpy(&old, from, bytes);
-    u64 next = apply_atomic(kind, old, v, expected);
-    if (place)
-      memcpy(place, &next, bytes);
-    else
-      lds_store(w, r, (u32)at, (const u8 *)&next, bytes | 0x100, i);
-    touched |= (u64)(place != 0) << i;
-    out[i] = (u32)old;
-    out[LANES + i] = (u32)(old >> 32);
-    w->m->traffic.lane_atomics++;
-    if (UNLIKELY(w->m->modelling)) count_atomic(w->m, at);
-  }
-  if (UNLIKELY(w->m->modelling)) model_access(w, w->address, touched, bytes, 2);
-  if (r->dst[0].kind == VECTOR) write_rows(w, r->dst[0].index, out, (int)bytes / 4, EXEC(w));
-}
-
 #define LOAD(NAME, SPACE, BYTES, EXTEND, HALF) static void NAME(wave *w, const record *r) { load(w, r, SPACE, BYTES, EXTEND, HALF); }
 #define STORE(NAME, SPACE, BYTES, SHIFT) static void NAME(wave *w, const record *r) { store(w, r, SPACE, BYTES, SHIFT); }
-#define ATOMIC_OP(NAME, SPACE, KIND, BYTES) static void NAME(wave *w, const record *r) { atomic(w, r, SPACE, KIND, BYTES); }
+#define ATOMIC_OP(...)
 #include "memory.def"
-
-// Scalar loads. The two low address bits do not exist; a buffer load beyond its range gives zero.
-static void scalar_load(wave *w, const record *r, u32 dwords, int buffer) {
-  u64 offset = (u64)r->offset;
-  if (r->soffset.kind != NONE) offset += scalar32(w, &r->soffset);
-  u64 base = scalar_pair(w, r->saddr.index), limit = ~0ull;
-  if (buffer) {
-    descriptor d = read_descriptor(w, r, r->saddr.index);
-    u32 stride = w->s[r->saddr.index + 1] >> 16 & 0x3fff;
-    base = d.base;
-    limit = stride ? d.limit * stride : d.limit;
-    if (!d.supported) return;
-  }
-  u32 values[16];
-  for (u32 k = 0; k < dwords; k++) {
-    u64 at = (offset & ~3ull) + 4 * k;
-    values[k] = 0;
-    if (buffer && at + 4 > limit) continue;
-    const u8 *from = reach(w, r, ((base & ~3ull) + at), 4, -1, 0);
-    if (!from) return;
-    memcpy(&values[k], from, 4);
-  }
-  memcpy(&w->s[r->dst[0].index], values, 4 * dwords);
-}
-#define SMEM(NAME, DWORDS, IS_BUFFER) static void NAME(wave *w, const record *r) { scalar_load(w, r, DWORDS, IS_BUFFER); }
-#define ALL_SMEM                                                                          \
-  SMEM(s_load_dword, 1, 0) SMEM(s_load_dwordx2, 2, 0) SMEM(s_load_dwordx4, 4, 0)          \
-  SMEM(s_load_dwordx8, 8, 0) SMEM(s_load_dwordx16, 16, 0) SMEM(s_buffer_load_dword, 1, 1) \
-  SMEM(s_buffer_load_dwordx2, 2, 1) SMEM(s_buffer_load_dwordx4, 4, 1)                     \
-  SMEM(s_buffer_load_dwordx8, 8, 1) SMEM(s_buffer_load_dwordx16, 16, 1)
-ALL_SMEM
 
 #undef LOAD
 #undef STORE
 #undef ATOMIC_OP
-#undef SMEM
 #define LOAD(NAME, ...) {#NAME, NAME, CUSTOM},
 #define STORE LOAD
-#define ATOMIC_OP LOAD
-#define SMEM LOAD
+#define ATOMIC_OP(...)
 const entry memory_table[] = {
 #include "memory.def"
-    ALL_SMEM
     {0, 0, 0},
 };

@@ -1,4 +1,4 @@
-"""What a corpus kernel is: source, launch, inputs, and how its outputs are judged. Data are torch tensors on the CPU."""
+"""What a corpus kernel is: source, launch, inputs, and how its outputs are judged. Data are torch CPU tensors."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ def double_reference(v: Values) -> Values:
 def float_reference(v: Values) -> Values:
     a, b = v["a"].double(), v["b"].double()
     index = torch.arange(N)
-    a7, a3, a100, b100 = (v["b"] * 7).trunc(), (v["a"] * 3).round(), (v["a"] * 100).trunc(), (v["b"] * 100).abs().trunc()
+    a7, a3 = (v["b"] * 7).trunc(), (v["a"] * 3).round()
+    a100, b100 = (v["a"] * 100).trunc(), (v["b"] * 100).abs().trunc()
     mantissa, exponent = torch.frexp(a).mantissa, torch.frexp(b).exponent
     rows = [a / b, a.abs().sqrt(), torch.stack([a, b, torch.full_like(a, 0.5)]).median(0).values]
     rows += [a - a.floor() + a7 + a3, mantissa + exponent, torch.ldexp(a, index % 20 - 10)]

@@ -116,7 +116,7 @@ def _scatter_add(name: str, dtype: torch.dtype, check_dtype: torch.dtype, rtol: 
 
 
 def _bitwise(name: str, dtype: torch.dtype) -> Case:
-    """Values are not negative: Triton 3.6 merges the signed atomic_max and atomic_min of a wave with unsigned compares."""
+    """Values are not negative: Triton 3.6 merges signed atomic_max and atomic_min in a wave with unsigned compares."""
 
     def inputs(arch: str) -> Values:
         high = min(torch.iinfo(dtype).max, 2**40)

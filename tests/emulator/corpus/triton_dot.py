@@ -35,7 +35,8 @@ def split_k_kernel(a, b, c, M, N, K, TM: tl.constexpr, TN: tl.constexpr, TK: tl.
     total = tl.zeros((TM, TN), tl.float32)
     for start in range(tl.program_id(2) * TK, K, TK * SPLIT):
         depth = start + tl.arange(0, TK)
-        total = tl.dot(tl.load(a + rows[:, None] * K + depth[None, :]), tl.load(b + depth[:, None] * N + columns), total)
+        left = tl.load(a + rows[:, None] * K + depth[None, :])
+        total = tl.dot(left, tl.load(b + depth[:, None] * N + columns), total)
     tl.atomic_add(c + rows[:, None] * N + columns[None, :], total)
 
 

@@ -199,7 +199,7 @@ def asm_kernel(x, y, out, n, BLOCK: tl.constexpr):
     offset = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a = tl.load(x + offset, offset < n, other=0)
     b = tl.load(y + offset, offset < n, other=0)
-    mixed = tl.inline_asm_elementwise("v_xad_u32 $0, $1, $2, $2", "=v,v,v", [a, b], dtype=tl.int32, is_pure=True, pack=1)
+    mixed = tl.inline_asm_elementwise("v_xad_u32 $0, $1, $2, $2", "=v,v,v", [a, b], tl.int32, is_pure=True, pack=1)
     tl.store(out + offset, mixed, offset < n)
 
 
@@ -210,7 +210,7 @@ def early_exit_kernel(x, out, n, limit, BLOCK: tl.constexpr):
         return
     offset = pid * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
-    for step in range(0, pid + 1):
+    for step in range(pid + 1):
         total += tl.load(x + step * BLOCK + tl.arange(0, BLOCK))
     tl.store(out + offset, total)
 
