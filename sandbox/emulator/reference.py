@@ -1,7 +1,7 @@
 """The reference core: readable, numpy, one wave instruction at a time.
 
-`run` executes the chosen workgroups of a `Launch` under a schedule. Every wave is in order; schedules differ in which wave
-goes next between barriers. Workgroups take turns after a quantum of instructions, so that one which waits for another
+`run` executes the chosen workgroups of a `Launch` under a schedule. Every wave is in order; schedules differ in which
+wave goes next between barriers. Workgroups take turns after a quantum of instructions, so that one which waits for another
 (a lock, a last-block reduction) does not wait for ever.
 """
 

@@ -1,4 +1,4 @@
-"""What is known about each byte of LDS besides its value: whether it was written, and who touched it since a barrier."""
+"""What is known about each byte of LDS besides its value: whether it was written, and who touched it lately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, calls, barriers, waits, mode registers, scalar memory: what directs a wave or feeds its scalar registers."""
+"""Branches, calls, barriers, waits, mode registers, scalar memory: what directs a wave or feeds its scalars."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The division sequence: v_div_scale, v_div_fmas, v_div_fixup. Together they give a correctly rounded quotient.
 
-`scale` brings numerator and denominator into a range where the Newton steps neither overflow nor lose bits and marks, in
-its mask, lanes whose result must be scaled back; `fmas` does the last step and that scaling; `fixup` puts in the special
-cases.
+`scale` brings numerator and denominator into a range where the Newton steps neither overflow nor lose bits and marks,
+in its mask, lanes whose result must be scaled back; `fmas` does the last step and that scaling; `fixup` puts in the
+special cases.
 """
 
 from __future__ import annotations

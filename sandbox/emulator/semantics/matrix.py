@@ -1,8 +1,8 @@
 """Matrix instructions (MFMA): D = A x B + C over one wave.
 
 A of M x K and B of K x N are spread over the lanes, `blocks` independent products at a time. Lane l of a group of M
-lanes holds row (column) l; the groups hold consecutive runs of K. Sums are formed in double precision (integers exactly)
-and rounded once, where hardware rounds inside in an undocumented way: compare float results by tolerance.
+lanes holds row (column) l; the groups hold consecutive runs of K. Sums are formed in double precision (integers
+exactly) and rounded once, where hardware rounds inside in an undocumented way: compare float results by tolerance.
 """
 
 from __future__ import annotations

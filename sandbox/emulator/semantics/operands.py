@@ -1,4 +1,4 @@
-"""Reading sources and writing results of vector instructions: types, half registers, neg, abs, clamp, omod, denormals."""
+"""Reading sources and writing results of vector instructions: types, halves, neg, abs, clamp, omod, denormals."""
 
 from __future__ import annotations
 

@@ -39,15 +39,15 @@ _EXACT: dict[str, Callable[..., F64]] = {
 """Operations as doubles that are exact, or rounded to odd, so that one narrowing in any mode is right."""
 
 _UNAFFECTED = (
-    "v_min", "v_max", "v_med3", "v_trunc", "v_ceil", "v_floor", "v_rndne", "v_frexp", "v_exp", "v_log", "v_rcp", "v_rsq",
-    "v_sqrt", "v_sin", "v_cos", "v_cvt_f32_ubyte", "v_cvt_f32_f16", "v_cvt_f64", "v_cvt_f32_bf16", "v_div_scale",
+    "v_min", "v_max", "v_med3", "v_trunc", "v_ceil", "v_floor", "v_rndne", "v_frexp", "v_exp", "v_log", "v_rcp",
+    "v_rsq", "v_sqrt", "v_sin", "v_cos", "v_cvt_f32_ubyte", "v_cvt_f32_f16", "v_cvt_f64", "v_cvt_f32_bf16", "v_div_scale",
     "v_div_fixup", "v_fract",
 )  # fmt: skip
 """Results that are exact, or approximations in which rounding is not the point."""
 
 
 def respect_mode(i: Instruction, function: Callable[..., Array]) -> Callable[[Wave, list[Array]], Array]:
-    """`function` for a float instruction, obeying the rounding mode; raises `Unsupported` when it is set and not known."""
+    """`function` for a float instruction, obeying the rounding mode; raises `Unsupported` where it is not known."""
     kind = i.dst[0].type
     shift = 0 if kind == "f32" else 2
     exact = _EXACT.get(i.mnemonic)

@@ -223,7 +223,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 def build(i: Instruction) -> Step:
-    """The step of a SOP1, SOP2 or SOPC instruction that is no branch, or of a SOPK one that touches no mode register."""
+    """The step of a SOP1, SOP2 or SOPC instruction that is no branch, or of a SOPK one that touches no mode."""
     if i.encoding == "SOPC":
         return _compare(i)
     if i.encoding == "SOPK":
