@@ -1,8 +1,8 @@
-"""The bench of the search: kernels measured and judged, by the cheapest executor that can see the edit."""
+"""The bench of the search: kernels measured and judged in the sandbox."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agent.baseline import Baseline, measure
@@ -15,12 +15,12 @@ from sandbox.kernel import Kernel
 from sandbox.profiler.profile import Profile
 from sandbox.profiler.static import compare_static, resource_gains
 from sandbox.target import Target
-from sandbox.verdict import Accepted, CompileFailed, Correctness, NoGain
+from sandbox.verdict import CompileFailed, Correctness, NoGain
 
 
 @dataclass
 class SandboxBench:
-    """Measures and judges against one recorded workload. Baselines are run once per executor, whatever is judged."""
+    """Measures and judges against one recorded workload. Each baseline is run once, whatever is judged against it."""
 
     request: JobRequest
     baseline: Baseline
@@ -34,26 +34,13 @@ class SandboxBench:
         return self._measured[kernel.digest]
 
     def judge(self, baseline: Measurement, proposal: Proposal) -> Judgement:
-        """The strongest verdict at hand. Without a clock, nothing is executed for an edit whose code shows no gain;
-        what the interpreter cannot see is judged again by running the compiled code. A rejection by any stands.
-        """
+        """The validator's verdict. Without a clock, nothing is executed for an edit whose code shows no gain."""
         screened = self._screen(baseline, proposal)
         if screened is not None:
             return screened
-        executors = self._executors()
-        evaluation = self._evaluate(baseline.kernel, proposal, next(executors))
-        doubts = [evaluation.doubt] if evaluation.doubt else []
-        for executor in executors:
-            if not isinstance(evaluation.verdict, Accepted | NoGain) or evaluation.correctness.validated:
-                break
-            self.progress.step(f"judging {proposal.id} again with the {executor}")
-            stronger = self._evaluate(baseline.kernel, proposal, executor)
-            doubts = [] if stronger.correctness.validated else [*doubts, *([stronger.doubt] if stronger.doubt else [])]
-            if stronger.correctness > evaluation.correctness or not isinstance(stronger.verdict, Accepted | NoGain):
-                evaluation = stronger
-        before, after = evaluation.baseline_profiles, evaluation.candidate_profiles
-        doubt = "; ".join(dict.fromkeys(doubts)) or None
-        return Judgement(evaluation.verdict, evaluation.statements, _changes(before, after), doubt)
+        evaluation = self._evaluate(baseline.kernel, proposal)
+        changes = _changes(evaluation.baseline_profiles, evaluation.candidate_profiles)
+        return Judgement(evaluation.verdict, evaluation.statements, changes, evaluation.doubt)
 
     def _screen(self, baseline: Measurement, proposal: Proposal) -> Judgement | None:
         """A verdict that the code objects alone give; None when results have to be looked at."""
@@ -64,17 +51,17 @@ class SandboxBench:
         if after.failures:
             first = after.failures[0]
             return Judgement(CompileFailed(first.message, first.kernel, line=first.line), (), changes)
-        if proposal.needs_timing or not baseline.profiles or baseline.profiles.keys() != after.profiles.keys():
+        expects = _expectations(proposal)
+        if (
+            proposal.needs_timing
+            or not _all_static(baseline, expects)
+            or baseline.profiles.keys() != after.profiles.keys()
+        ):
             return None
-        reason = _static_obstacle(baseline, after, _expectations(proposal), self.request.target)
+        reason = _static_obstacle(baseline, after, expects, self.request.target)
         return Judgement(NoGain(Correctness.COMPILED, reason), (), changes) if reason else None
 
-    def _executors(self) -> Iterator[str]:
-        yield self.request.options.executor
-        if choose_executor(self.request.options.executor) == "interpreter":
-            yield "emulator"
-
-    def _evaluate(self, baseline: Kernel, proposal: Proposal, executor: str) -> Evaluation:
+    def _evaluate(self, baseline: Kernel, proposal: Proposal) -> Evaluation:
         if baseline.digest not in self._evaluators:
             asked = self.request.options
             options = EvaluateOptions(executor=asked.executor, allow_approx=asked.allow_approx, seed=asked.seed)
@@ -82,13 +69,19 @@ class SandboxBench:
             self._evaluators[baseline.digest] = Evaluator(baseline, stored, target, options)
         evaluator = self._evaluators[baseline.digest]
         evaluator.options = replace(evaluator.options, expects=_expectations(proposal))
-        return evaluator.evaluate(proposal.kernel, executor=executor)
+        return evaluator.evaluate(proposal.kernel)
 
 
 def _expectations(proposal: Proposal) -> dict[str, str]:
     """Metric to direction, without the promise of a repair, which the verdict itself checks."""
     pairs = (e.split(" ", 1) for e in proposal.expects)
     return {name: direction for name, direction in pairs if name != "builds"}
+
+
+def _all_static(measured: Measurement, expects: Mapping[str, str]) -> bool:
+    """Whether every expected metric can be read from the code objects, so that none needs a run to be counted."""
+    profiles = measured.profiles.values()
+    return bool(profiles) and all(any(p.number(name) is not None for p in profiles) for name in expects)
 
 
 def _static_obstacle(before: Measurement, after: Measurement, expects: Mapping[str, str], target: Target) -> str:
