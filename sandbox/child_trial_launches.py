@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import Any, Literal
 
 from sandbox import child_hooks
-from sandbox.child_executors import CannotExecute, EmulatorExecutor, PendingLaunch, _restore, _save
+from sandbox.child_executors import CannotExecute, PendingLaunch, _restore, _save
 from sandbox.child_launches import LaunchRecorder, StandInKernel, Surroundings, bind, evaluate_grid
 from sandbox.child_values import raw
 from sandbox.compiling import Compiled, CompileError
@@ -30,6 +30,8 @@ class LaunchNote:
     reason: str | None
     findings: list[str]
     by: str
+    counters: dict[str, int]
+    """What the emulator counted."""
     grid: tuple[int, int, int]
 
 
@@ -60,7 +62,7 @@ class TrialRecorder(LaunchRecorder):
             compiled = self._compile_all(number, fn, args, kwargs, sizes)
         elif self.executor.name == "emulator":
             compiled, _ = self.try_compile(fn, args, kwargs, sizes, self.targets[0])
-        note = LaunchNote(fn.__name__, self._is_own(fn), "executed", None, [], "interpreter", sizes)
+        note = LaunchNote(fn.__name__, self._is_own(fn), "executed", None, [], "interpreter", {}, sizes)
         self.notes.append(note)
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, sizes, compiled, self.targets[0], lambda: answer.append(native()))
@@ -87,21 +89,24 @@ class TrialRecorder(LaunchRecorder):
             note.status, note.reason = "unknown", "the time for executing launches in this run was used up"
             return
         try:
-            if self.executor.name != "interpreter":
+            if self.executor.name == "interpreter":
+                self._interpret(pending, budget, note)
+            elif self.executor.name == "emulator":
+                _emulate(pending, budget, note)
+            else:
                 note.findings += self.executor.execute(pending, budget)
                 note.by = self.executor.name
-            else:
-                note.findings += self._interpret(pending, budget, note)
         except CannotExecute as e:
             note.status, note.reason = "unknown", str(e)
 
-    def _interpret(self, pending: PendingLaunch, budget_s: float, note: LaunchNote) -> tuple[str, ...]:
+    def _interpret(self, pending: PendingLaunch, budget_s: float, note: LaunchNote) -> None:
         """The interpreter; what it cannot do, the emulator may, on the same memory as before."""
         target = self.targets[0]
         second_chance = target.is_amd and not self.wide and self.order == "lockstep"
         saved = _save(pending) if second_chance else None
         try:
-            return tuple(_interpret(pending, budget_s, order=self.order, wide=self.wide))
+            note.findings += _interpret(pending, budget_s, order=self.order, wide=self.wide)
+            return
         except CannotExecute:
             if saved is None:
                 raise
@@ -109,8 +114,24 @@ class TrialRecorder(LaunchRecorder):
             if not isinstance(compiled, Compiled):
                 raise
         _restore(saved)
-        note.by = "emulator"
-        return EmulatorExecutor().execute(dataclasses.replace(pending, compiled=compiled), budget_s)
+        _emulate(dataclasses.replace(pending, compiled=compiled), budget_s, note)
+
+
+def _emulate(pending: PendingLaunch, budget_s: float, note: LaunchNote) -> None:
+    """Run the code object; what it found and counted goes into the note."""
+    from sandbox.child_emulate import CannotEmulate, emulate_launch
+
+    note.by = "emulator"
+    if not isinstance(pending.compiled, Compiled):
+        raise CannotExecute("it did not compile, so there is no code object to emulate")
+    try:
+        result = emulate_launch(
+            pending.compiled, pending.fn, pending.args, pending.kwargs, pending.grid, pending.target, budget_s=budget_s
+        )
+    except CannotEmulate as e:
+        raise CannotExecute(str(e)) from e
+    note.findings += [str(finding) for finding in result.findings]
+    note.counters = dict(result.counters)
 
 
 def _interpret(pending: PendingLaunch, budget_s: float, *, order: Order, wide: bool) -> list[str]:

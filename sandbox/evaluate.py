@@ -16,10 +16,18 @@ from sandbox.capture import choose_executor
 from sandbox.cheats import BlindEdits, Finding, Severity, find_blind_edits, scan
 from sandbox.correctness import informative
 from sandbox.errors import InputError
-from sandbox.gain import build_failure, builds, improvement, profiles_of
+from sandbox.gain import (
+    COUNTED,
+    Improvement,
+    build_failure,
+    builds,
+    counted_improvement,
+    improvement,
+    profiles_of,
+)
 from sandbox.gate import Gate
 from sandbox.isolation import Limits
-from sandbox.judging import errors_of, judge_calls
+from sandbox.judging import errors_of, hardware_faults, judge_calls, judge_hardware, without_findings
 from sandbox.kernel import Kernel, Language
 from sandbox.oracle import Reference, references
 from sandbox.profiler.profile import Profile
@@ -134,6 +142,10 @@ class Evaluator:
         failure = self._outright_failure(gate, trial, candidate, expected)
         if failure is not None:
             return Evaluation(failure, Correctness.NONE, gate.checks(), **base)  # type: ignore[arg-type]
+        if executor == "emulator":
+            if hardware_faults(trial):
+                judge_hardware(gate, trial, self._emulation(self.baseline, expected))
+            trial = without_findings(trial)
         judge_calls(gate, expected, trial, self.baseline_trial)
         base["candidate_profiles"] = profiles_of(trial, self.target)
         if (rejected := gate.first()) is not None:
@@ -144,7 +156,8 @@ class Evaluator:
             level, doubt = self._emulated(gate, candidate, expected, doubt)
             if (rejected := gate.first()) is not None:
                 return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
-        verdict, statements = self._verdict(trial, level, doubt, gate, len(expected))
+        gain = self._improvement(candidate, trial, expected)
+        verdict, statements = self._verdict(trial, level, doubt, gate, gain, len(expected))
         return Evaluation(
             verdict,
             level,
@@ -155,9 +168,8 @@ class Evaluator:
         )
 
     def _verdict(
-        self, trial: Trial, level: Correctness, doubt: str | None, gate: Gate, calls: int
+        self, trial: Trial, level: Correctness, doubt: str | None, gate: Gate, gain: Improvement, calls: int
     ) -> tuple[Verdict, tuple[str, ...]]:
-        gain = improvement(self.baseline_trial, trial, self.options.expects, self.target)
         built_now = not builds(self.baseline_trial) and builds(trial)
         said = correctness_statement(level, self.target, calls=calls, device=trial.device)
         statements = (said, *((doubt,) if doubt else ()), *((gain.gain.statement,) if gain.gain else (gain.reason,)))
@@ -261,29 +273,45 @@ class Evaluator:
             gate.fail(check, f"on {variant.name} it raised {call.error}, the baseline does not")
         return gate.first()
 
+    def _emulation(self, kernel: Kernel, expected: list[Reference]) -> Trial:
+        """The code objects of a program executed in the emulator, on the recorded inputs and on one drawn anew."""
+        key = (kernel.digest, "emulator, a few inputs")
+        if key not in self._trials:
+            chosen = [r for r in expected if r.step.variant.kind == "recorded"]
+            chosen += [r for r in expected if r.step.variant.kind == "seed"][:1]
+            requests = [Request(r.step, r.number, compile=True, watch=r.call.changed) for r in chosen]
+            self._trials[key] = self._run(kernel, requests, "emulator")
+        return self._trials[key]
+
     def _emulated(
         self, gate: Gate, candidate: Kernel, expected: list[Reference], doubt: str
     ) -> tuple[Correctness, str | None]:
-        """Execute the candidate's code objects for what the interpreter could not show, on a few of the inputs."""
+        """Execute the candidate's code objects for what the interpreter could not show."""
         if not self.target.is_amd or not any(informative(r.results) for r in expected):
             return Correctness.COMPILED, doubt
-        chosen = [r for r in expected if r.step.variant.kind == "recorded"]
-        chosen += [r for r in expected if r.step.variant.kind == "seed"][:1]
-        key = (candidate.digest, "emulator, a few inputs")
-        if key not in self._trials:
-            requests = [Request(r.step, r.number, compile=True, watch=r.call.changed) for r in chosen]
-            self._trials[key] = self._run(candidate, requests, "emulator")
-        trial = self._trials[key]
+        trial = self._emulation(candidate, expected)
         if trial.failure is not None:
             return Correctness.COMPILED, f"{doubt}; emulating it failed: {trial.failure}"
-        launches = [launch for call in trial.calls for launch in call.launches]
-        for launch in launches:
-            if not launch.executed:
-                return Correctness.COMPILED, f"{doubt}; the emulator did not run it: {launch.reason}"
-        if not launches:
-            return Correctness.COMPILED, doubt
-        judge_calls(gate, chosen, trial, self.baseline_trial)
+        if hardware_faults(trial):
+            judge_hardware(gate, trial, self._emulation(self.baseline, expected))
+        unexecuted = [x.reason for c in trial.calls for x in c.launches if not x.executed]
+        if unexecuted or not any(c.launches for c in trial.calls):
+            reason = unexecuted[0] if unexecuted else "it launched nothing"
+            return Correctness.COMPILED, f"{doubt}; the emulator did not run it: {reason}"
+        judge_calls(gate, expected, without_findings(trial), self.baseline_trial)
         return Correctness.EMULATED, None
+
+    def _improvement(self, candidate: Kernel, trial: Trial, expected: list[Reference]) -> Improvement:
+        """The strongest claim at hand: counts of emulated runs where a count is what should move, else code objects."""
+        expects = self.options.expects
+        static = improvement(self.baseline_trial, trial, expects, self.target)
+        if not expects and any(p.count("global_atomic_count") for p in profiles_of(trial, self.target).values()):
+            expects = {"executed_lane_atomics": "down"}
+        if not self.target.is_amd or not expected or not COUNTED.keys() & expects.keys():
+            return static
+        before, after = self._emulation(self.baseline, expected), self._emulation(candidate, expected)
+        counted = counted_improvement(before, after, expects)
+        return counted if counted.gain is not None else static
 
     def _correctness(
         self, trial: Trial, expected: list[Reference], blind: BlindEdits, executor: str

@@ -1,4 +1,4 @@
-"""Whether a candidate is better: from its code objects, from counts of an emulated run, from times on a GPU."""
+"""Whether a candidate is better: from its code objects and from counts of an emulated run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sandbox.compiling import Compiled
 from sandbox.profiler.profile import Profile
 from sandbox.profiler.static import compare_static, resource_gains, static_profile
-from sandbox.statements import static_statement
+from sandbox.statements import counted_statement, static_statement
 from sandbox.target import Target
 from sandbox.trials import Trial
 from sandbox.verdict import CompileFailed, Gain, Speed
@@ -74,6 +74,42 @@ def improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str], t
     if not moved:
         return Improvement(None, "no resource of the code object moved the right way; not timed")
     return Improvement(Gain(Speed.STATIC, static_statement(moved), metrics=moved))
+
+
+COUNTED = {
+    "executed_lane_atomics": "lane_atomics",
+    "executed_instructions": "SQ_INSTS",
+    "executed_lds_atomics": "lds_lane_atomics",
+}
+"""Metrics that an emulated run counts, with the emulator's own names."""
+
+
+def counts_of(trial: Trial) -> dict[str, int] | None:
+    """What all launches of a trial counted together; None when one was not emulated to its end."""
+    launches = [launch for call in trial.calls for launch in call.launches]
+    if not launches or any(not launch.executed or not launch.counters for launch in launches):
+        return None
+    total: dict[str, int] = {}
+    for launch in launches:
+        for name, value in launch.counters.items():
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def counted_improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str]) -> Improvement:
+    """Counts of the same calls, emulated on both sides; each named metric has to move its way, by a tenth at least."""
+    before, after = counts_of(baseline), counts_of(candidate)
+    if before is None or after is None:
+        return Improvement(None, "not every launch could be emulated, so nothing was counted")
+    moved: dict[str, tuple[float, float]] = {}
+    for name in expects:
+        if name in COUNTED:
+            old, new = (float(c.get(COUNTED[name], 0)) for c in (before, after))
+            if new < 0.9 * old:
+                moved[name.removeprefix("executed_")] = (old, new)
+    if not moved:
+        return Improvement(None, "no count of the emulated run moved the right way; not timed")
+    return Improvement(Gain(Speed.COUNTED, counted_statement(moved), metrics=moved))
 
 
 def _pairs(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> dict[str, tuple[Profile, Profile]]:

@@ -21,7 +21,7 @@ CHECKS = (
     "unwritten-output", "nan-pattern", "inf-pattern", "exact", "tolerance", "precision",
     # What calls did together.
     "held-out-arguments", "held-out-shapes", "autotune-config", "data-race", "determinism", "call-independence",
-    "unproven-promise",
+    "unproven-promise", "uninitialised-memory",
     # Timing.
     "roofline", "timing-plausible",
 )  # fmt: skip

@@ -197,3 +197,37 @@ def errors_of(references: Sequence[Reference], trial: Trial) -> Mapping[int, Cal
     """Calls that raised although the baseline answers them, by request number."""
     known = {r.number for r in references}
     return {c.request.number: c for c in trial.calls if c.error is not None and c.request.number in known}
+
+
+_HARDWARE = {
+    "lds_race": "data-race",
+    "uninitialised_lds": "uninitialised-memory",
+    "out_of_bounds": "out-of-bounds",
+    "write_to_read_only": "out-of-bounds",
+    "misaligned": "unproven-promise",
+    "trap_instruction": "tolerance",
+}
+"""What the emulator finds in a code object, by the check it belongs to. What is not here says nothing on its own."""
+
+
+def hardware_faults(trial: Trial) -> dict[str, str]:
+    """Check to what the emulator said, for findings and for launches it had to end."""
+    said = [f for c in trial.calls for f in c.findings]
+    said += [
+        x.reason for c in trial.calls for x in c.launches if x.reason is not None and x.reason.startswith("trapped")
+    ]
+    return {check: text for kind, check in _HARDWARE.items() for text in said if kind in text}
+
+
+def judge_hardware(gate: Gate, candidate: Trial, baseline: Trial) -> None:
+    """Faults in the candidate's code objects that the baseline's do not have."""
+    usual = hardware_faults(baseline)
+    for check, text in hardware_faults(candidate).items():
+        if check not in usual:
+            gate.fail(check, f"in the emulated code object: {text}")
+
+
+def without_findings(trial: Trial) -> Trial:
+    """The trial with the emulator's own findings taken out: they are judged against the baseline's, by kind."""
+    calls = tuple(replace(c, launches=tuple(replace(x, findings=()) for x in c.launches)) for c in trial.calls)
+    return replace(trial, calls=calls)

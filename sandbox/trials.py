@@ -83,6 +83,8 @@ class TrialLaunch:
     grid: tuple[int, ...]
     by: str = "interpreter"
     """Which executor ran it."""
+    counters: Mapping[str, int] = field(default_factory=dict)
+    """What the emulator counted, named as rocprofv3 names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +303,7 @@ def _launch(data: Mapping[str, Any]) -> TrialLaunch:
         findings=tuple(map(str, data["findings"])),
         grid=tuple(int(n) for n in data["grid"]),
         by=str(data["by"]),
+        counters={str(k): int(v) for k, v in data["counters"].items()},
     )
 
 
