@@ -19,7 +19,7 @@ from typing import Any
 from sandbox.assembly import Assembly, harness_statements, stored_with
 from sandbox.compile_cache import cache_root
 from sandbox.emulator import native
-from sandbox.errors import InputError
+from sandbox.errors import InputError, SandboxError, ToolMissing, WavesmithError
 from sandbox.frames import FrameReader
 from sandbox.isolation import Confinement, Ended, Limits, run_isolated
 from sandbox.kernel import Kernel, Language
@@ -191,7 +191,22 @@ def run_child(
             tuple(p for p in readable if p.exists()), (cache,), work, gpu=job["executor"] == "gpu"
         )
         ended = run_isolated(command, confinement=confinement, limits=limits, on_result=reader.feed)
+    if not assembly.versions and reader.broken is None:
+        raise _never_started(ended)
     return assembly, ended, failure_of(assembly, reader, ended, limits)
+
+
+def _never_started(ended: Ended) -> WavesmithError:
+    """The child ended before it greeted, so before any of the user's code: a fault of the machine, not a result."""
+    lines = ended.stderr.strip().splitlines()
+    last = lines[-1] if lines else f"it ended by {ended.ending} with status {ended.code} and printed nothing"
+    for module in ("torch", "triton"):
+        if f"No module named '{module}'" in last:
+            return ToolMissing(
+                f"{module} is not installed for {sys.executable}. On an AMD machine install its ROCm build, elsewhere"
+                " `pip install 'wavesmith[triton]'`."
+            )
+    return SandboxError(f"the child process could not start: {last}")
 
 
 def failure_of(assembly: Assembly, reader: FrameReader, ended: Ended, limits: Limits) -> str | None:
