@@ -94,6 +94,11 @@ def build_program(library: ctypes.CDLL, image: bytes, arch: str, entry: int, fun
             translator.unsupported[n] = item
             instructions.append((pc, None))
             continue
+        if item.mnemonic not in _ENDS and number.get(pc + item.size) != n + 1:  # a jump into the middle of this one
+            parts.append(translator.record(n, pc, stop, -1))
+            translator.unsupported[n] = Unsupported("decode", f"overlapping instructions at +{pc:#x}")
+            instructions.append((pc, item))
+            continue
         target = number.get(item.branch_target(pc), len(offsets)) if item.encoding in ("SOPP", "SOPK") else -1
         parts.append(translator.record(n, pc, item, target))
         instructions.append((pc, item))

@@ -143,9 +143,24 @@ def _refuse(i: Instruction, what: str, condition: object) -> None:
         raise Unsupported(i.mnemonic, what)
 
 
+_SCALAR_SOURCES = {"v_readlane_b32": (1,), "v_writelane_b32": (0, 1)}
+_EXCHANGES = frozenset({"v_swap_b32", "v_permlane16_swap_b32", "v_permlane32_swap_b32"})
+
+
+def _check_files(i: Instruction) -> None:
+    """Refuses a vector register where a scalar is read, and the other way round: only damaged code has them."""
+    scalars = [o for n, o in enumerate(i.src) if o.type == "mask" or n in _SCALAR_SOURCES.get(i.mnemonic, ())]
+    scalars += [i.soffset] if i.soffset is not None else []
+    if i.encoding.startswith("SOP"):
+        scalars += i.src
+    _refuse(i, "a vector register where a scalar is needed", any(o.kind in ("vgpr", "agpr") for o in scalars))
+    _refuse(i, "a scalar that is exchanged", i.mnemonic in _EXCHANGES and i.src[0].kind != "vgpr")
+
+
 def _check(i: Instruction, flags: int) -> None:
     """Refuses what no operand type or operation flag accounts for."""
     _refuse(i, "gds", i.gds)
+    _check_files(i)
     if flags & _CUSTOM:
         signs = i.neg or i.abs or i.neg_hi
         _refuse(i, "a modifier", signs or i.clamp or i.omod or i.dpp or i.sdwa or (i.encoding == "VOP3" and i.op_sel))

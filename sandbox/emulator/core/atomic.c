@@ -16,6 +16,10 @@ static bool atomic_place(wave *w, const record *r, int space, u64 at, u32 bytes,
     *place = 0;
     return true;
   }
+  if (space == FLAT && window == w->m->private_base) {
+    found(w, r, NEEDS, lane, at, bytes, 0);
+    return false;
+  }
   *place = reach(w, r, at, bytes, lane, 1);
   return *place != 0;
 }
