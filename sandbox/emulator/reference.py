@@ -1,8 +1,8 @@
 """The reference core: readable, numpy, one wave instruction at a time.
 
 `run` executes the chosen workgroups of a `Launch` under a schedule. Every wave is in order; schedules differ in which
-wave goes next between barriers. Workgroups take turns after a quantum of instructions, so that one which waits for another
-(a lock, a last-block reduction) does not wait for ever.
+wave goes next between barriers. Workgroups take turns after a quantum of instructions, so that one which waits for
+another (a lock, a last-block reduction) does not wait for ever.
 """
 
 from __future__ import annotations

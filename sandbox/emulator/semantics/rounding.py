@@ -40,8 +40,8 @@ _EXACT: dict[str, Callable[..., F64]] = {
 
 _UNAFFECTED = (
     "v_min", "v_max", "v_med3", "v_trunc", "v_ceil", "v_floor", "v_rndne", "v_frexp", "v_exp", "v_log", "v_rcp",
-    "v_rsq", "v_sqrt", "v_sin", "v_cos", "v_cvt_f32_ubyte", "v_cvt_f32_f16", "v_cvt_f64", "v_cvt_f32_bf16", "v_div_scale",
-    "v_div_fixup", "v_fract",
+    "v_rsq", "v_sqrt", "v_sin", "v_cos", "v_cvt_f32_ubyte", "v_cvt_f32_f16", "v_cvt_f64", "v_cvt_f32_bf16",
+    "v_div_scale", "v_div_fixup", "v_fract",
 )  # fmt: skip
 """Results that are exact, or approximations in which rounding is not the point."""
 
