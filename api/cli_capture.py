@@ -1,7 +1,8 @@
-"""`wavesmith compile` and `wavesmith capture`: what a file launches, and whether that builds for the target."""
+"""`wavesmith compile`, `capture` and `emulate`: what a file launches, whether it builds, what its code does."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from agent.events import Progress
 from agent.job import JobRequest, Options
 from api.terminal import ProgressStyle, err, make_progress, out, show_json
 from sandbox.target import load_target
-from sandbox.workload import save
+from sandbox.workload import Workload, save
 
 if TYPE_CHECKING:
     from agent.baseline import Baseline
@@ -29,15 +30,12 @@ _SHOWN = ("vgpr_count", "vgpr_spill_count", "scratch_bytes", "lds_bytes", "occup
 
 def add_commands(app: typer.Typer) -> None:
     app.command("compile")(compile_file)
-    app.command("capture")(capture_file)
+    app.command("capture")(capture_command)
+    app.command()(emulate)
 
 
-def _take(
-    file: Path, target: str, harness: Path | None, workload: Path | None, executor: str, progress: Progress
-) -> Baseline:
-    from agent.baseline import take_baseline  # the engine is loaded when it is needed
-
-    request = JobRequest(
+def _request(file: Path, target: str, harness: Path | None, workload: Path | None, executor: str) -> JobRequest:
+    return JobRequest(
         kernel=load_with_companions(file),
         target=load_target(target),
         path=file.name,
@@ -46,7 +44,14 @@ def _take(
         workload=workload,
         options=Options(executor=executor),
     )
-    return take_baseline(request, progress)
+
+
+def _take(
+    file: Path, target: str, harness: Path | None, workload: Path | None, executor: str, progress: Progress
+) -> Baseline:
+    from agent.baseline import take_baseline  # the engine is loaded when it is needed
+
+    return take_baseline(_request(file, target, harness, workload, executor), progress)
 
 
 def compile_file(
@@ -95,35 +100,112 @@ def _json(baseline: Baseline, arch: str) -> dict[str, Any]:
     }
 
 
-def capture_file(
-    file: FileArgument,
+def capture_command(
+    words: Annotated[list[str], typer.Argument(metavar="FILE | -- COMMAND...", help="A file, or a program to run.")],
     target: TargetOption,
     harness: HarnessOption = None,
     workload: WorkloadOption = None,
+    kernel: Annotated[str, typer.Option(help="Program only: kernels whose name matches this expression.")] = "",
+    max_launches: Annotated[int, typer.Option(min=1, help="Program only: launches kept per kernel.")] = 8,
     executor: Annotated[str, typer.Option(help="auto, gpu, emulator, interpreter or none.")] = "auto",
-    save_to: Annotated[Path | None, typer.Option("--out", help="Folder of the workload.")] = None,
+    save_to: Annotated[Path | None, typer.Option("--out", help="Folder of the workload, or of all of them.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a file once and keep its launches, inputs and results as a workload that replays standalone."""
+    """Run a file, or your own program, once and keep launches, inputs and results as workloads that replay standalone.
+
+    Options come before `--`: `wavesmith capture --target gfx950 --kernel rms -- python train.py`.
+    """
+    if len(words) == 1 and words[0].endswith(".py"):
+        _capture_file(Path(words[0]), target, harness, workload, executor, save_to, as_json)
+    else:
+        _capture_program(words, target, kernel, max_launches, executor, save_to, as_json)
+
+
+def _capture_file(
+    file: Path,
+    target: str,
+    harness: Path | None,
+    workload: Path | None,
+    executor: str,
+    save_to: Path | None,
+    as_json: bool,
+) -> None:
     baseline = _take(file, target, harness, workload, executor, make_progress(ProgressStyle.AUTO))
     folder = save(baseline.stored, save_to or Path("wavesmith-out") / f"{file.stem}-workload")
     recorded = baseline.stored.workload
-    summary = {
+    summary = {**_workload_json(recorded, folder), "executor": baseline.executor, "notes": list(baseline.notes)}
+    _show_captures([summary], list(baseline.notes), as_json)
+    raise typer.Exit(0 if recorded.launches else 5)
+
+
+def _capture_program(
+    words: list[str],
+    target: str,
+    kernel: str,
+    max_launches: int,
+    executor: str,
+    save_to: Path | None,
+    as_json: bool,
+) -> None:
+    from sandbox.program import capture_program
+
+    taken = capture_program(
+        words, load_target(target), kernel_regex=kernel, max_launches=max_launches, executor=executor
+    )
+    summaries = []
+    for recording in taken.recordings:
+        folder = (save_to or Path("wavesmith-out") / "program") / recording.path.stem
+        save(recording.stored, folder)
+        summary = _workload_json(recording.stored.workload, folder)
+        summaries.append({**summary, "file": str(recording.path), "program_exit_code": taken.exit_code})
+    _show_captures(summaries, [*taken.notes, *([taken.reason] if taken.reason else [])], as_json)
+    raise typer.Exit(0 if summaries else 5)
+
+
+def _workload_json(recorded: Workload, folder: Path) -> dict[str, Any]:
+    return {
         "folder": str(folder),
         "launches": len(recorded.launches),
         "kernels": list(recorded.kernels()),
         "entries": len(recorded.entries),
-        "executor": baseline.executor,
         "harness": recorded.outcome.status,
-        "notes": list(baseline.notes),
     }
+
+
+def _show_captures(summaries: list[dict[str, Any]], notes: list[str], as_json: bool) -> None:
     if as_json:
-        show_json(summary)
+        show_json({"workloads": summaries, "notes": notes})
+        return
+    for summary in summaries:
+        kernels = ", ".join(summary["kernels"]) or "no kernel"
+        out.print(f"{summary['launches']} launches of {kernels} in {summary['folder']}", markup=False)
+    for note in notes:
+        err.print(f"note: {note}", markup=False)
+
+
+def emulate(
+    file: FileArgument,
+    target: TargetOption,
+    harness: HarnessOption = None,
+    workload: WorkloadOption = None,
+    counters: Annotated[bool, typer.Option("--counters", help="Show what was counted.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a file's compiled launches in the CPU emulator: does each end, what did it do that is forbidden, counts."""
+    from agent.emulate import emulate_file
+
+    request = _request(file, target, harness, workload, "auto")
+    done = emulate_file(request, make_progress(ProgressStyle.AUTO))
+    if as_json:
+        show_json({"complete": done.complete, "reason": done.reason, "launches": [asdict(x) for x in done.launches]})
     else:
-        out.print(
-            f"{summary['launches']} launches of {', '.join(recorded.kernels()) or 'no kernel'} in {folder}",
-            markup=False,
-        )
-        for note in baseline.notes:
-            err.print(f"note: {note}", markup=False)
-    raise typer.Exit(0 if recorded.launches else 5)
+        for launch in done.launches:
+            state = "ran to its end" if launch.executed else f"not executed: {launch.reason}"
+            out.print(f"{launch.kernel} {launch.grid}: {state}", markup=False)
+            for finding in launch.findings:
+                out.print(f"  {finding}", markup=False)
+            for name, value in sorted(launch.counters.items()) if counters else ():
+                out.print(f"  {name} {value}", markup=False)
+        if done.reason:
+            err.print(done.reason, markup=False)
+    raise typer.Exit(0 if done.complete else 4 if done.findings or not done.baseline.measurement.builds else 5)

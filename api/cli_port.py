@@ -22,7 +22,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def port(
     path: Annotated[str, typer.Argument(help="A .cu file, folder, archive, Python file or repository URL.")],
-    target: Annotated[list[str] | None, typer.Option("--target", "-t", help="May be given several times.")] = None,
+    target: Annotated[list[str] | None, typer.Option("--target", "-t", help="One or more, with commas.")] = None,
     style: Annotated[str, typer.Option(help="hip: new .hip files; inplace: one file for both vendors.")] = "hip",
     to: Annotated[Path | None, typer.Option("--out", help="Folder for files, patch and report.")] = None,
     log: Annotated[Path | None, typer.Option(help="Text of a failed build.")] = None,
@@ -43,7 +43,7 @@ def port(
     folder = to or Path("wavesmith-out") / f"{Path(path.rstrip('/')).stem or 'port'}-port"
     request = PortRequest(
         path=path,
-        targets=tuple(target or ("gfx942", "gfx950")),
+        targets=tuple(t for given in target or ["gfx942,gfx950"] for t in given.split(",") if t),
         style="inplace" if style == "inplace" else "hip",
         out=folder,
         log=log.read_text(encoding="utf-8", errors="replace") if log is not None else None,

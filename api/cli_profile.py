@@ -28,7 +28,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def profile(
-    path: Annotated[Path, typer.Argument(help="A rocprofv3 output file, or the folder it wrote.")],
+    path: Annotated[Path, typer.Option("--from", help="A rocprofv3 output file, or the folder it wrote.")],
     target: Annotated[str, typer.Option("--target", "-t", help="Architecture or board it ran on.")],
     kernel: Annotated[str | None, typer.Option(help="Only kernels whose name holds this text.")] = None,
     as_json: JsonOption = False,

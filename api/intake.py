@@ -50,7 +50,7 @@ def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
     """Check, write the files and queue. Raises `InputError`, or `ProblemError` for a full queue or a reused key."""
     if intake.kind not in KINDS:
         raise InputError(f"{intake.kind!r} is not a kind of job.", remedy=f"Choose one of {', '.join(KINDS)}.")
-    target = load_target(intake.target)
+    arch = _arch(intake)
     parse_requirement(intake.require)
     names = {part: safe_name(filename) for part, (filename, _) in intake.uploads.items()}
     if len(set(names.values())) != len(names):
@@ -61,7 +61,7 @@ def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
     job = Job(
         id=new_job_id(),
         kind=intake.kind,
-        arch=target.arch,
+        arch=arch,
         target=intake.target,
         filename=names["file"],
         path=path,
@@ -85,6 +85,12 @@ def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
     if queued.request_digest != job.request_digest:
         raise ProblemError(422, "conflict", "This Idempotency-Key was used for another request.")
     return queued
+
+
+def _arch(intake: Intake) -> str:
+    """The architecture a job is for; a port may name several targets."""
+    names = intake.target.split(",") if intake.kind == "port" else [intake.target]
+    return ",".join(dict.fromkeys(load_target(name).arch for name in names))
 
 
 def _options(intake: Intake, names: Mapping[str, str]) -> dict[str, str | bool]:
