@@ -107,7 +107,8 @@ class InputBuilder:
             flat = self._allocate(self._bytes(record.storage), inputs)
             shared[record.storage] = flat
         usable = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
-        tensor = usable.as_strided(record.shape, record.stride, record.offset)
+        # `as_strided` counts its offset from the start of the allocation, guard included.
+        tensor = usable.as_strided(record.shape, record.stride, usable.storage_offset() + record.offset)
         if variant["distribution"] != "recorded" and not keep:
             tensor.copy_(_redrawn(tensor, str(variant["distribution"]), bool(variant["permute"]), generator))
         if sizes and not dtype.is_floating_point and dtype != torch.bool:

@@ -97,13 +97,14 @@ class Session:
     def __init__(self, request: dict[str, Any]) -> None:
         self._bytes_of = _byte_reader()
         self._device = str(request["device"])
-        self._make = _load(Path(request["inputs"]), "wavesmith_inputs").make
+        inputs = _load(Path(request["inputs"]), "wavesmith_inputs")
+        self._make = inputs.make
         self._clock = (CpuClock if self._device == "cpu" else DeviceClock)(request["flush_bytes"])
         source = Path(request["source"])
         self._digest = hashlib.sha256(source.read_bytes()).hexdigest()
         sys.path.insert(0, str(source.parent))
-        self._entry: Any = _load(source, source.stem)
-        for part in str(request["entry"]).split("."):
+        self._entry: Any = inputs.load(source) if hasattr(inputs, "load") else _load(source, source.stem)
+        for part in [p for p in str(request["entry"]).split(".") if p]:
             self._entry = getattr(self._entry, part)
         self._arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
         self._results: tuple[object, tuple[Any, ...], dict[str, Any]] | None = None

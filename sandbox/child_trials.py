@@ -206,7 +206,7 @@ class TrialRun:
         """Make the call, and its backward where gradients were recorded."""
         entry = inputs.entry
         receiver, args, kwargs, grads = builder.assemble(inputs, module)
-        function = _callable_of(entry, module, receiver, self.stored)
+        function = callable_of(entry, module, receiver, self.stored)
         with nullcontext() if entry.grads else torch.no_grad(), self.watch:
             self.watch.on = True
             value = function(*args, **kwargs)
@@ -269,7 +269,7 @@ def _device() -> dict[str, str]:
     return {"device": torch.cuda.get_device_name(0), "arch": arch}
 
 
-def _callable_of(entry: EntryCall, module: types.ModuleType, receiver: Any, stored: StoredWorkload) -> Any:
+def callable_of(entry: EntryCall, module: types.ModuleType, receiver: Any, stored: StoredWorkload) -> Any:
     if entry.kind == "method" and receiver is not None:
         name = entry.qualname.rpartition(".")[2]
         return receiver if name == "forward" and isinstance(receiver, torch.nn.Module) else getattr(receiver, name)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sandbox.benchmark import TimingPlan
 from sandbox.capture import choose_executor
 from sandbox.cheats import BlindEdits, Finding, Severity, find_blind_edits, scan
 from sandbox.correctness import informative
@@ -33,6 +34,8 @@ from sandbox.oracle import Reference, references
 from sandbox.profiler.profile import Profile
 from sandbox.statements import correctness_statement
 from sandbox.target import Target
+from sandbox.timed import time_calls, timed_gain
+from sandbox.timing_session import TimingError
 from sandbox.trials import Request, Trial, run_trial, source_digest
 from sandbox.variants import Step, plan_steps
 from sandbox.verdict import (
@@ -64,6 +67,8 @@ class EvaluateOptions:
     allow_approx: bool = False
     seed: int | None = None
     budget_s: float = 60.0
+    timing: TimingPlan | None = None
+    """How to time where there is a GPU; None takes the usual plan."""
     disabled_checks: frozenset[str] = frozenset()
 
 
@@ -302,8 +307,11 @@ class Evaluator:
         return Correctness.EMULATED, None
 
     def _improvement(self, candidate: Kernel, trial: Trial, expected: list[Reference]) -> Improvement:
-        """The strongest claim at hand: counts of emulated runs where a count is what should move, else code objects."""
+        """The strongest claim at hand: times on a GPU, counts of emulated runs where a count is what should move, else
+        the code objects."""
         expects = self.options.expects
+        if trial.executor == "gpu" and expected:
+            return self._timed(candidate, expected)
         static = improvement(self.baseline_trial, trial, expects, self.target)
         if not expects and any(p.count("global_atomic_count") for p in profiles_of(trial, self.target).values()):
             expects = {"executed_lane_atomics": "down"}
@@ -312,6 +320,14 @@ class Evaluator:
         before, after = self._emulation(self.baseline, expected), self._emulation(candidate, expected)
         counted = counted_improvement(before, after, expects)
         return counted if counted.gain is not None else static
+
+    def _timed(self, candidate: Kernel, expected: list[Reference]) -> Improvement:
+        recorded = [(r.step.entry, r.results) for r in expected if r.step.variant.kind == "recorded"]
+        try:
+            calls = time_calls(self.baseline, candidate, self.workload, recorded, self.options.timing)
+        except TimingError as e:
+            return Improvement(None, f"the times could not be taken: {e}")
+        return Improvement(*timed_gain(calls, self.target))
 
     def _correctness(
         self, trial: Trial, expected: list[Reference], blind: BlindEdits, executor: str

@@ -43,7 +43,8 @@ class ProgramSpec:
     """What to time: `entry` of the Python file `source`, called with what the trusted file `inputs` makes.
 
     `inputs` defines `make(seed: int, device: str) -> (args, kwargs)`; it is imported before the program, and called for
-    every timed call anew. `environment` is added to the few variables a process gets.
+    every timed call anew. Where it also defines `load(source: Path)`, that imports the program and returns what `entry`
+    (which may be empty) is looked up in. `environment` is added to the few variables a process gets.
     """
 
     source: Path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,28 @@ def test_importing_the_validator_needs_no_torch():
         "import sys, sandbox.evaluate, sandbox.benchmark; sys.exit('torch' in sys.modules or 'triton' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent, check=False).returncode == 0
+
+
+def test_recorded_calls_are_timed_in_processes_of_their_own(plain):
+    """Triton's own interpreter stands for a device here: the path from a workload to an interval is the real one."""
+    from sandbox.benchmark import TimingPlan
+    from sandbox.timed import time_calls, timed_gain
+
+    slow = SPILLS.replace("range(8)", "range(80)")
+    plan = TimingPlan(rounds=12, device="cpu", warmup_calls=1, warmup_s=0.0, flush_bytes=1 << 20)
+    os.environ["TRITON_INTERPRET"] = "1"
+    try:
+        calls = time_calls(kernel(slow), plain.baseline, plain.workload, [(0, {})], plan)
+    finally:
+        del os.environ["TRITON_INTERPRET"]
+    timing = calls[0].timing
+    assert timing.interval.ratio > 1.5
+    assert any("wrong result" in s for s in timing.suspicions), "80 turns do not compute what 8 do"
+    gain, reason = timed_gain(calls, TARGET)
+    assert gain is None
+    assert "cannot be believed" in reason
+    clean = [replace(calls[0], timing=replace(timing, suspicions=()))]
+    gain, _ = timed_gain(clean, TARGET)
+    assert gain is not None
+    assert gain.level is Speed.MEASURED_ELSEWHERE
+    assert gain.statement.endswith("on CPU; not timed on gfx942")

@@ -1,0 +1,48 @@
+"""Child side of timing: the inputs of one recorded call, drawn anew for every seed. Given to `sandbox/child_timing.py`.
+
+The folder and the number of the entry come in two environment variables: the timing child itself knows no workloads.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from sandbox.assembly import statement_digest
+from sandbox.child_inputs import InputBuilder
+from sandbox.child_trials import callable_of
+from sandbox.variants import InputVariant
+from sandbox.workload import load_workload
+
+FOLDER, ENTRY = "WAVESMITH_WORKLOAD", "WAVESMITH_ENTRY"
+_stored = load_workload(Path(os.environ[FOLDER]))
+_entry = _stored.workload.entries[int(os.environ[ENTRY])]
+_module = types.ModuleType("program")
+
+
+def load(source: Path) -> Any:
+    """Import the program without its harness; returns the recorded call as a function of its receiver and arguments."""
+    tree = ast.parse(source.read_bytes(), str(source))
+    tree.body = [s for s in tree.body if statement_digest(s) not in set(_stored.workload.skip_statements)]
+    _module.__name__, _module.__file__ = source.stem, str(source)
+    sys.modules[source.stem] = _module
+    exec(compile(tree, str(source), "exec", dont_inherit=True), _module.__dict__)
+
+    def call(receiver: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return callable_of(_entry, _module, receiver, _stored)(*args, **kwargs)
+
+    return call
+
+
+def make(seed: int, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Receiver, arguments and keyword arguments as the three arguments of `call`."""
+    builder = InputBuilder(_stored.workload, _stored.tensors, device, guarded=False)
+    variant = InputVariant("timing", "seed", seed or 1, "normal").to_json()
+    receiver, args, kwargs, _ = builder.assemble(builder.build(_entry, variant), _module)
+    return (receiver, args, kwargs), {}

@@ -1,0 +1,98 @@
+"""Time a candidate against its baseline on the recorded calls of a workload, where there is a GPU."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from sandbox.benchmark import PairTiming, TimingPlan, roofline_floor_us, time_pair
+from sandbox.correctness import Results, TensorValue
+from sandbox.kernel import Kernel
+from sandbox.statements import timed_statement
+from sandbox.target import Board, Target, known_archs, load_target
+from sandbox.timing_session import ProgramSpec
+from sandbox.trials import inputs_only
+from sandbox.verdict import Gain
+from sandbox.workload import StoredWorkload, save
+
+MAX_ENTRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TimedCall:
+    """One recorded call, timed on both sides."""
+
+    entry: int
+    timing: PairTiming
+
+
+def time_calls(
+    baseline: Kernel,
+    candidate: Kernel,
+    stored: StoredWorkload,
+    calls: Sequence[tuple[int, Results]],
+    plan: TimingPlan | None = None,
+) -> list[TimedCall]:
+    """Time the entries of `calls` (entry, what it returns); raises `TimingError` when a process cannot be timed."""
+    plan = plan or TimingPlan()
+    inputs = Path(__file__).with_name("child_workload_inputs.py")
+    found = []
+    with tempfile.TemporaryDirectory(prefix="wavesmith-") as name:
+        folder = save(inputs_only(stored), Path(name) / "workload")
+        sources = []
+        for kernel, part in ((baseline, "baseline"), (candidate, "candidate")):
+            (Path(name) / part).mkdir()
+            sources.append(kernel.write_to(Path(name) / part))
+        for entry, results in calls[:MAX_ENTRIES]:
+            environment = {"WAVESMITH_WORKLOAD": str(folder), "WAVESMITH_ENTRY": str(entry)}
+            a, b = (ProgramSpec(source, "", inputs, environment) for source in sources)
+            found.append(TimedCall(entry, _above_the_roofline(time_pair(a, b, plan), results)))
+    return found
+
+
+def timed_gain(calls: Sequence[TimedCall], target: Target) -> tuple[Gain | None, str]:
+    """A gain when some call is faster and none is slower; else why not. The slowest call of the baseline speaks."""
+    doubts = [s for c in calls for s in c.timing.suspicions]
+    if doubts:
+        return None, f"the times cannot be believed: {doubts[0]}"
+    slower = [c for c in calls if c.timing.loss]
+    if slower:
+        return None, f"slower: {slower[0].timing.interval} on {slower[0].timing.device}"
+    faster = [c for c in calls if c.timing.gain]
+    if not faster:
+        return None, f"no difference above the noise: {calls[0].timing.interval}" if calls else "nothing was timed"
+    main = max(faster, key=lambda c: float(np.median(c.timing.baseline_us)))
+    level, statement = timed_statement(main.timing.interval, main.timing.device, target)
+    times = (float(np.median(main.timing.baseline_us)), float(np.median(main.timing.candidate_us)))
+    return Gain(level, statement, main.timing.interval, main.timing.device, {"median_us": times}), ""
+
+
+def _above_the_roofline(timing: PairTiming, results: Results) -> PairTiming:
+    """Writing the results once takes a least time on a known board; medians below it are no times.
+
+    Results that fit into the last-level cache need not reach memory before the last timestamp: they set no floor.
+    """
+    board = _board(timing.device)
+    written = sum(v.data.nbytes for v in results.values() if isinstance(v, TensorValue))
+    if board is None or written <= board.last_level_cache_bytes:
+        return timing
+    floor = roofline_floor_us(written - board.last_level_cache_bytes, {}, board.hbm_gb_per_s, {})
+    medians = {"baseline": float(np.median(timing.baseline_us)), "candidate": float(np.median(timing.candidate_us))}
+    below = [
+        f"{name}: {median:.2f} us is below the roofline floor of {floor:.2f} us"
+        for name, median in medians.items()
+        if median < floor
+    ]
+    return replace(timing, suspicions=(*timing.suspicions, *below))
+
+
+def _board(device: str) -> Board | None:
+    for arch in known_archs():
+        for board in load_target(arch).boards.values():
+            if board.device_name.lower() == device.lower():
+                return board
+    return None

@@ -1,0 +1,139 @@
+"""Inputs of a trial: rebuilt as recorded, drawn anew, of other sizes; guards; the plan of what to call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sandbox.tensor_file import TensorFile
+from sandbox.variants import RECORDED, InputVariant, plan_steps, size_changes, variants_of
+from sandbox.workload import EntryCall, HarnessOutcome, StorageRecord, StoredWorkload, TensorRecord, Value, Workload
+
+torch = pytest.importorskip("torch")
+
+
+def tensor(storage: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int = 0, dtype="float32") -> Value:
+    return Value("tensor", tensor=TensorRecord(dtype, shape, stride, offset, storage))
+
+
+def stored(arrays: dict[int, np.ndarray], entry: EntryCall) -> StoredWorkload:
+    dtypes = {"float32": "F32", "int64": "I64"}
+    records = tuple(StorageRecord(i, a.nbytes, str(a.dtype), f"s{i}") for i, a in arrays.items())
+    file = TensorFile(
+        {f"s{i}": memoryview(a.tobytes()) for i, a in arrays.items()},
+        {f"s{i}": dtypes[str(a.dtype)] for i, a in arrays.items()},
+    )
+    outcome = HarnessOutcome("main", "passed")
+    return StoredWorkload(Workload("k.py", "", "gfx942", "MI300X", (), (entry,), records, outcome, {}), file)
+
+
+DATA = {0: np.arange(40, dtype=np.float32), 1: np.array([0, 3, 7, 10]), 2: np.zeros(10, np.float32)}
+ENTRY = EntryCall(
+    0,
+    "function",
+    "f",
+    (
+        tensor(0, (10, 2), (4, 1), 1),
+        tensor(0, (10,), (4,)),
+        tensor(1, (4,), (1,), dtype="int64"),
+        tensor(2, (10,), (1,)),
+    ),
+    {"n": Value("int", 10), "eps": Value("float", 0.5), "causal": Value("bool", True)},
+    mutated={"args.3": TensorRecord("float32", (10,), (1,), 0, 2)},
+)
+
+
+def build(variant: InputVariant, guarded: bool = False):
+    from sandbox.child_inputs import InputBuilder
+
+    whole = stored(DATA, ENTRY)
+    builder = InputBuilder(whole.workload, whole.tensors, "cpu", guarded)
+    return builder, builder.build(ENTRY, variant.to_json())
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_recorded_inputs_are_rebuilt_with_their_views(guarded):
+    _, inputs = build(RECORDED, guarded)
+    matrix, column = inputs.tensors["args.0"], inputs.tensors["args.1"]
+    np.testing.assert_array_equal(matrix.numpy(), np.arange(40).reshape(10, 4)[:, 1:3])
+    assert matrix.stride() == (4, 1)
+    column[0] = 99
+    matrix[0, 0] = 98
+    assert matrix.untyped_storage().data_ptr() == column.untyped_storage().data_ptr(), "views of one storage alias"
+
+
+def test_bytes_beside_a_tensor_are_guarded():
+    _, inputs = build(RECORDED, guarded=True)
+    assert inputs.broken_guards() == 0
+    flat = inputs.tensors["args.3"]
+    beyond = flat.as_strided((1,), (1,), flat.storage_offset() + 10)
+    beyond.fill_(1.0)
+    assert inputs.broken_guards() > 0
+
+
+def test_the_same_seed_gives_the_same_values_and_another_seed_others():
+    values = [build(InputVariant("x", "seed", s, "normal"))[1].tensors["args.0"] for s in (5, 5, 6)]
+    assert torch.equal(values[0], values[1])
+    assert not torch.equal(values[0], values[2])
+    assert (values[0] >= 0).all(), "what was never negative stays so"
+
+
+def test_accumulators_stay_zero_and_offsets_stay_sorted():
+    _, inputs = build(InputVariant("x", "seed", 3, "normal", permute=True))
+    assert not inputs.tensors["args.3"].any()
+    assert inputs.tensors["args.2"].tolist() == [0, 3, 7, 10]
+
+
+def test_other_sizes_reach_tensors_offsets_and_numbers():
+    builder, inputs = build(InputVariant("x", "sizes", 3, "normal", sizes={10: 7}))
+    assert tuple(inputs.tensors["args.0"].shape) == (7, 2)
+    assert inputs.tensors["args.2"].tolist() == [0, 3, 7, 7], "an end stays the end"
+    _, args, kwargs, _ = builder.assemble(inputs, None)
+    assert kwargs == {"n": 7, "eps": 0.5, "causal": True}
+    assert args[3].shape == (7,)
+
+
+def test_scalars_and_flags():
+    builder, inputs = build(InputVariant("x", "scalars", 3, "normal", scalars=True, flip="kwargs.causal"))
+    assert builder.assemble(inputs, None)[2] == {"n": 10, "eps": 0.375, "causal": False}
+
+
+def test_fresh_values_at_the_same_addresses():
+    builder, first = build(InputVariant("x", "seed", 3, "normal"))
+    before = first.tensors["args.0"].clone()
+    second = builder.refill(first, builder.build(ENTRY, InputVariant("x", "seed", 4, "normal").to_json()))
+    assert second.tensors["args.0"].data_ptr() == first.tensors["args.0"].data_ptr()
+    assert not torch.equal(second.tensors["args.0"], before)
+
+
+def test_a_plan_has_five_seeds_and_secret_ones():
+    whole = stored(DATA, ENTRY)
+    plans = [plan_steps(whole.workload, np.random.default_rng(s)) for s in (1, 2)]
+    seeds = [{s.variant.seed for s in p if s.variant.kind == "seed"} for p in plans]
+    assert len(seeds[0]) >= 5
+    assert not seeds[0] & seeds[1]
+    kinds = {s.variant.kind for s in plans[0]}
+    assert kinds == {"recorded", "seed", "distribution", "sizes", "scalars"}
+    assert {s.variant.distribution for s in plans[0]} >= {"zeros", "large", "denormal", "tails"}
+
+
+def test_sizes_change_to_odd_half_and_double():
+    changes = size_changes(ENTRY)
+    assert {10: 7} in changes
+    assert {10: 20} in changes
+    assert {10: 5} in changes
+    assert [v.flip for v in variants_of(ENTRY, np.random.default_rng(0)) if v.flip] == ["kwargs.causal"]
+
+
+def test_a_child_never_gets_results():
+    from dataclasses import replace
+
+    from sandbox.trials import inputs_only
+
+    secret = {**DATA, 3: np.full(4, 7.0, np.float32)}
+    entry = replace(ENTRY, outputs=tensor(3, (4,), (1,)))
+    given = inputs_only(stored(secret, entry))
+    assert given.workload.entries[0].outputs is None
+    assert "s3" not in given.tensors
+    assert given.workload.storages[3].key is None
+    assert "s0" in given.tensors
