@@ -19,7 +19,7 @@ from agent.companions import load_with_companions
 from agent.job import Budget, JobRequest, Options, parse_requirement
 from agent.patch import repository_path
 from agent.versions import toolchain_versions
-from api import cli_capture, cli_port, cli_profile, cli_service, cli_skills
+from api import cli_capture, cli_doctor, cli_port, cli_profile, cli_service, cli_skills
 from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result, show_verification
 from sandbox.errors import InputError, WavesmithError
 from sandbox.kernel import Language
@@ -29,6 +29,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.add_typer(cli_skills.app, name="skills")
 cli_capture.add_commands(app)
 cli_port.add_commands(app)
+cli_doctor.add_commands(app)
 cli_service.add_commands(app)
 cli_profile.add_commands(app)
 
