@@ -1,0 +1,123 @@
+"""`wavesmith optimize` on a seeded sample of a folder of Triton files: what became of each, and how often.
+
+    python benchmarks/optimize_sample.py DIR [--target gfx950] [--count 40] [--seed 0] [--results FILE] [--timeout-s 900]
+
+Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. Every success is judged once
+more by `wavesmith verify`, with other secret inputs: one that does not hold counts as a false "validated". One JSON line
+per file is appended to the results file; a second run leaves out what is there. Exits with 1 when a file met a fault of
+ours or a false "validated".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+COMMAND = (sys.executable, "-P", "-c", "from api.cli import main; main()")
+KINDS = (
+    "built-now", "measured", "measured-elsewhere", "counted", "static", "nothing", "refused", "inconclusive",
+    "bad-input", "timeout", "fault", "false-validated",
+)  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--target", default="gfx950")
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, default=None)
+    parser.add_argument("--timeout-s", type=float, default=900.0)
+    options = parser.parse_args()
+    results = options.results or Path(f"optimize-sample-{options.target}-{options.seed}.jsonl")
+    files = sample(options.folder, options.count, options.seed)
+    known = {row["file"]: row for row in map(json.loads, results.read_text().splitlines())} if results.exists() else {}
+    for file in files:
+        if file.name not in known:
+            known[file.name] = row = work(file, options.target, options.timeout_s)
+            with results.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+            print(f"{row['kind']:16} {row['seconds']:6.0f} s  {row['file']}: {row['summary'][:160]}", flush=True)
+    rows = [known[f.name] for f in files]
+    print(table(rows))
+    return 1 if any(row["kind"] in ("fault", "false-validated") for row in rows) else 0
+
+
+def sample(folder: Path, count: int, seed: int) -> list[Path]:
+    """The same files for the same folder, count and seed, in an order of their own."""
+    files = sorted(folder.glob("*.py"))
+    return random.Random(seed).sample(files, min(count, len(files)))
+
+
+def work(file: Path, target: str, timeout_s: float) -> dict[str, Any]:
+    """One file: optimize it, and verify what came out."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="wavesmith-sample-") as name:
+        out = Path(name)
+        code, said = run(["optimize", str(file.resolve()), "--target", target, "--out", str(out)], out, timeout_s)
+        report = json.loads((out / "report.json").read_text()) if (out / "report.json").is_file() else None
+        kind, summary = classify(code, said, report)
+        verified = None
+        if code == 0 and report is not None:
+            patched = out / report["artifacts"]["patched_file"]
+            words = ["verify", str(file.resolve()), str(patched), "--target", target, "--json"]
+            verified, said = run(words, out, timeout_s)
+            if verified == 4:
+                kind, summary = "false-validated", said[-400:]
+    attempts = [[a["id"], a["fate"], a["reason"][:200]] for a in report["attempts"]] if report else []
+    levels = [report["correctness"]["level"], report["speed"]["level"]] if report else []
+    return {
+        "file": file.name,
+        "kind": kind,
+        "exit_code": code,
+        "summary": summary,
+        "levels": levels,
+        "attempts": attempts,
+        "verify_exit_code": verified,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def run(words: Sequence[str], folder: Path, timeout_s: float) -> tuple[int | None, str]:
+    """Exit code (None for a timeout) and what was said."""
+    with subprocess.Popen(
+        [*COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            said, _ = process.communicate()
+            return None, said
+    return process.returncode, said
+
+
+def classify(code: int | None, said: str, report: dict[str, Any] | None) -> tuple[str, str]:
+    last = said.strip().splitlines()[-1] if said.strip() else ""
+    if code is None:
+        return "timeout", last
+    if report is None or code not in (0, 3, 4, 5):
+        return ("bad-input" if code == 2 else "fault"), last
+    kind = {3: "nothing", 4: "refused", 5: "inconclusive"}.get(code)
+    if kind is None:
+        kind = "built-now" if report["outcome"] == "builds-now" else str(report["speed"]["level"])
+    return kind, str(report["summary"])
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    counts = Counter(row["kind"] for row in rows)
+    lines = [f"{kind:16} {counts[kind]:4}" for kind in KINDS if counts[kind]]
+    return "\n".join([*lines, f"{'files':16} {len(rows):4}"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
