@@ -1,11 +1,12 @@
 """`wavesmith optimize` on a seeded sample of a folder of Triton files: what became of each, and how often.
 
-    python benchmarks/optimize_sample.py DIR [--target gfx950] [--count 40] [--seed 0] [--results FILE] [--timeout-s 900]
+    python benchmarks/optimize_sample.py DIR [--target gfx950] [--count 40] [--seed 0] [--results FILE]
+        [--timeout-s 900]
 
-Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. Every success is judged once
-more by `wavesmith verify`, with other secret inputs: one that does not hold counts as a false "validated". One JSON line
-per file is appended to the results file; a second run leaves out what is there. Exits with 1 when a file met a fault of
-ours or a false "validated".
+Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. Every success is judged
+once more by `wavesmith verify`, with other secret inputs: one that does not hold counts as a false "validated". One JSON
+line per file is appended to the results file; a second run leaves out what is there. Exits with 1 when a file met a
+fault of ours or a false "validated".
 """
 
 from __future__ import annotations
