@@ -4,7 +4,7 @@
         [--timeout-s 900]
 
 Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. Every success is judged
-once more by `wavesmith verify`, with other secret inputs: one that does not hold counts as a false "validated". One JSON
+once more by `wavesmith verify`, with other secret inputs: one that does not hold is a false "validated". One JSON
 line per file is appended to the results file; a second run leaves out what is there. Exits with 1 when a file met a
 fault of ours or a false "validated".
 """
