@@ -12,6 +12,7 @@ from agent.stats import hit_rates
 from api.terminal import out, show_json
 from api.views import skill_view
 from sandbox.errors import InputError
+from skills.cases import Case, cases_of
 from skills.skill import Skill, load_library
 
 app = typer.Typer(no_args_is_help=True, help="The skill library.", rich_markup_mode=None)
@@ -57,6 +58,37 @@ def show(skill_id: Annotated[str, typer.Argument(metavar="SKILL")], as_json: Jso
     ]
     lines += ["", "References:", *(f"  {r}" for r in data.references)]
     out.print("\n".join(lines), markup=False)
+
+
+@app.command()
+def test(
+    skills: Annotated[list[str] | None, typer.Argument(metavar="SKILL...", help="All without any.")] = None,
+) -> None:
+    """Run the golden cases of skills: each edit gives its `after`, and what must not change does not."""
+    wrong = 0
+    for skill in map(_find, skills) if skills else load_library():
+        for case in cases_of(skill):
+            problem = _problem(case)
+            wrong += problem is not None
+            out.print(
+                f"{'ok  ' if problem is None else 'FAIL'} {skill.id} {case.name} {problem or ''}".rstrip(), markup=False
+            )
+    raise typer.Exit(4 if wrong else 0)
+
+
+def _problem(case: Case) -> str | None:
+    """What is wrong with a case; None when it holds."""
+    found = case.matches(case.before)
+    if case.spec.refuses is not None and not any(case.spec.refuses in r.reason for r in found.refusals):
+        return f"does not refuse with {case.spec.refuses!r}"
+    edits = [m for m in found.matches if m.apply() is not None]
+    if case.after is None:
+        return f"changes the file: {edits[0].id}" if edits else None
+    chosen = [m for m in edits if case.spec.site in (None, m.site.label)]
+    if not chosen:
+        return "finds no place to edit"
+    edited = chosen[0].apply()
+    return None if edited is not None and edited.source == case.after.source else f"{chosen[0].id} gives something else"
 
 
 @app.command()

@@ -209,4 +209,6 @@ def test_lists_are_quiet_and_machine_readable(tmp_path: Path) -> None:
     assert {"id", "why", "expects", "applies_when"} <= skills[0].keys()
     shown = run("skills", "show", "port-cuda-libdevice", cwd=tmp_path)
     assert shown.returncode == 0 and "Applies when:" in shown.stdout and shown.stderr == ""
+    tested = run("skills", "test", "port-cuda-libdevice", cwd=tmp_path)
+    assert tested.returncode == 0 and tested.stdout.startswith("ok   port-cuda-libdevice"), tested.stdout
     assert run("--version", cwd=tmp_path).stdout.strip()
