@@ -35,9 +35,6 @@ class Token:
     start: int
     end: int
 
-    def __str__(self) -> str:
-        return self.text
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -289,6 +286,8 @@ class HipSource:
         body = Span(self.code[close + 1].start, self.code[body_end].end)
         params = tuple(_parameter(self.slice(s)) for s in self.arguments(opening, close))
         start, template = self._template_before(index)
+        early = [c for c in self.calls({"__launch_bounds__"}) if start <= c.start < self.code[index].start]
+        bounds = tuple(self.slice(s) for s in early[0].args) if early else bounds
         return KernelFunction(
             self.code[opening - 1].text, template, tuple(p for p in params if p.type != "void" or p.name), bounds,
             start, body, self.line_of(self.code[index].start), self._namespace_at(index),
@@ -297,8 +296,13 @@ class HipSource:
     def _template_before(self, index: int) -> tuple[int, tuple[Parameter, ...]]:
         """Where the declaration that holds token `index` starts, and its template parameters."""
         i = index
-        while i > 0 and self.code[i - 1].text in _DECLARATION_WORDS:
-            i -= 1
+        while i > 0:
+            if self.code[i - 1].text in _DECLARATION_WORDS:
+                i -= 1
+            elif self.code[i - 1].text == ")" and (opening := self._attribute_before(i - 1)) is not None:
+                i = opening
+            else:
+                break
         start = self.code[i].start
         if i == 0 or self.code[i - 1].text != ">":
             return start, ()
@@ -307,6 +311,15 @@ class HipSource:
                 spans = self._template_spans(j + 1, i - 1)
                 return self.code[j].start, tuple(_parameter(text) for text in spans)
         return start, ()
+
+    def _attribute_before(self, closing: int) -> int | None:
+        """Index of the name of `__launch_bounds__(...)` and the like that ends at token `closing`."""
+        depth = 0
+        for i in range(closing, max(-1, closing - 60), -1):
+            depth += (self.code[i].text == ")") - (self.code[i].text == "(")
+            if depth == 0:
+                return i - 1 if i and self.code[i - 1].text in _ATTRIBUTE_WORDS else None
+        return None
 
     def _template_spans(self, opening: int, closing: int) -> list[str]:
         items, depth, start = [], 0, self.code[opening].end
@@ -361,6 +374,9 @@ def _parameter(text: str) -> Parameter:
     return Parameter(type_ + ("*" if array else ""), name)
 
 
+_ATTRIBUTE_WORDS = frozenset(
+    {"__launch_bounds__", "__maxnreg__", "__cluster_dims__", "__attribute__", "__block_size__"}
+)
 _TYPE_WORDS = frozenset({"int", "unsigned", "float", "double", "long", "short", "char", "bool", "const", "void"})
 
 

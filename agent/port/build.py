@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from agent.port.assemble import SHIMS_FOLDER, Assembled, new_path
 from agent.port.request import PortRequest, Project
+from agent.port.torch_headers import FLAGS as TORCH_FLAGS
+from agent.port.torch_headers import torch_headers
 from sandbox.hip import HOST, HipBuild, HipOptions, SourceTree, compile_command, compile_hip
 from sandbox.hip_diagnostics import Diagnostic, merge_passes
 from sandbox.toolchain import Toolchain
@@ -31,17 +33,27 @@ class UnitBuild:
         return all(b.ok for b in self.passes.values())
 
 
-def source_tree(project: Project, assembled: Assembled, request: PortRequest) -> SourceTree:
-    """The port as it will lie in the output folder, with the project's other files."""
+def source_tree(project: Project, assembled: Assembled, request: PortRequest, unit: str = "") -> SourceTree:
+    """The port as it will lie in the output folder, with the project's other files, and torch's headers for a unit that
+    includes them."""
     files = {**project.others, **assembled.shims}
     files |= {new_path(path): text for path, text in assembled.files.items()}
     flags = [f"-D{d}" for d in request.defines]
+    folders = [p.resolve() for p in request.include_folders]
+    if _includes_torch(assembled.files.get(unit, "")):
+        headers = torch_headers()
+        folders += headers.folders
+        flags += TORCH_FLAGS
     return SourceTree(
         files,
         include_folders=(".", SHIMS_FOLDER, *_include_folders(project)),
-        system_folders=tuple(p.resolve() for p in request.include_folders),
+        system_folders=tuple(folders),
         flags=(*flags, "-Wno-everything"),
     )
+
+
+def _includes_torch(text: str) -> bool:
+    return re.search(r"^[ \t]*#[ \t]*include[ \t]*[<\"](torch|ATen|c10)/", text, re.M) is not None
 
 
 def _include_folders(project: Project) -> list[str]:
@@ -59,19 +71,20 @@ def _include_folders(project: Project) -> list[str]:
 def options_for(text: str) -> HipOptions:
     """C++20 where the source shows that it needs it."""
     newer = re.search(r"#\s*include\s*<(concepts|span|bit|compare|ranges|source_location|numbers)>|\bconsteval\b", text)
-    return HipOptions(standard="c++20" if newer or "torch/extension.h" in text else "c++17")
+    torch = _includes_torch(text)
+    return HipOptions(standard="c++20" if newer or torch else "c++17", timeout_s=600.0 if torch else 240.0)
 
 
 def build_units(
     units: Sequence[str], project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain
 ) -> list[UnitBuild]:
     """Compile `units` (input paths). A second target is compiled only once the first is clean: it says the same."""
-    tree = source_tree(project, assembled, request)
+    trees = {unit: source_tree(project, assembled, request, unit) for unit in units}
     first, *rest = request.targets
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
 
         def run(unit: str, pass_name: str) -> HipBuild:
-            return compile_hip(tree, new_path(unit), pass_name, toolchain, options_for(assembled.files[unit]))
+            return compile_hip(trees[unit], new_path(unit), pass_name, toolchain, options_for(assembled.files[unit]))
 
         jobs = {(u, p): pool.submit(run, u, p) for u in units for p in (first, HOST)}
         done = {key: job.result() for key, job in jobs.items()}
@@ -85,9 +98,9 @@ def build_commands(
     units: Sequence[str], project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain
 ) -> dict[str, str]:
     """For the report: how each unit was compiled for the first target, relative to the output folder."""
-    tree = source_tree(project, assembled, request)
     commands: dict[str, str] = {}
     for unit in units:
+        tree = source_tree(project, assembled, request, unit)
         words = compile_command(tree, new_path(unit), request.targets[0], toolchain, options_for(assembled.files[unit]))
         kept = [
             w

@@ -41,7 +41,8 @@ def _choice(kind: str, name: str) -> str | None:
 def with_instantiations(text: str, names: list[str]) -> str:
     """The text with host code that takes each instantiation's address, which makes the compiler emit it."""
     lines = [
-        f"extern const void* const wavesmith_instance_{i};\nconst void* const wavesmith_instance_{i} = (const void*)&{name};"
+        f"extern const void* const wavesmith_instance_{i};\n"
+        f"const void* const wavesmith_instance_{i} = (const void*)&{name};"
         for i, name in zip(itertools.count(), names, strict=False)
     ]
     return text + "\n" + "\n".join(lines) + "\n"

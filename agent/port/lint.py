@@ -64,7 +64,7 @@ def _divergent_collectives(path: str, root: Node) -> Iterator[Finding]:
 
 
 def _waits(path: str, root: Node) -> Iterator[Finding]:
-    """Loops that wait for another thread: two logical warps share a wavefront, so one may wait for the other forever."""
+    """Loops that wait for another thread: two logical warps share a wavefront, and one may wait forever."""
     for node in _walk(root):
         if node.type not in ("while_statement", "do_statement", "for_statement"):
             continue
@@ -91,7 +91,10 @@ _TEXTUAL = (
         "legacy-warp", r"(?<![\w:])__(shfl|shfl_up|shfl_down|shfl_xor|ballot|any|all)\s*\(",
         "warp intrinsics without a mask: 64 lanes on AMD unless pinned to 32",
     ),
-    ("volatile-shared", r"\bvolatile\s+\w+\s*\*|__shared__\s+volatile|volatile\s+__shared__", "volatile shared memory relies on lock step"),
+    (
+        "volatile-shared", r"\bvolatile\s+\w+\s*\*|__shared__\s+volatile|volatile\s+__shared__",
+        "volatile shared memory relies on lock step",
+    ),
     (
         "warp-shaped-array", r"__shared__[^;=]*\[\s*32\s*\]",
         "an array of 32 slots, one per warp: right as long as warps have 32 lanes",

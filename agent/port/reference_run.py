@@ -55,8 +55,8 @@ class ReferenceProgram:
     parameters: tuple[tuple[ParameterInfo, ...], ...]
 
     def run(
-        self, kernel: int, grid: Sequence[int], block: Sequence[int], shared_bytes: int, arguments: Sequence[bytes | tuple[bytes]],
-        *, reverse: bool, timeout_s: float = 20.0,
+        self, kernel: int, grid: Sequence[int], block: Sequence[int], shared_bytes: int,
+        arguments: Sequence[bytes | tuple[bytes]], *, reverse: bool, timeout_s: float = 20.0,
     ) -> ReferenceRun:  # fmt: skip
         """One launch. An argument is raw bytes of a value, or a 1-tuple of the bytes a pointer's buffer holds."""
         packed = struct.pack("<10I", kernel, *grid, *block, shared_bytes, int(reverse), len(arguments))
@@ -119,7 +119,8 @@ def _compile(files: Mapping[str, str], unit: str, toolchain: Toolchain) -> dict[
             target.write_text(text, encoding="utf-8")
         command = [
             str(toolchain.clang), "-x", "c++", "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", "-fwrapv",
-            "-fsanitize=bounds", "-fsanitize-trap=all", "-ffp-contract=on", *_cpu_flags(), "-I.", unit, "-o", "reference", "-lm",
+            "-fsanitize=bounds", "-fsanitize-trap=all", "-ffp-contract=on", *_cpu_flags(), "-I.",
+            unit, "-o", "reference", "-lm",
         ]  # fmt: skip
         done = subprocess.run(
             command, cwd=folder, env=toolchain.environment(), capture_output=True, text=True, errors="replace",

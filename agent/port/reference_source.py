@@ -37,7 +37,8 @@ def reference_tree(project: Project, unit: str, kernels: Sequence[str]) -> dict[
     up = "../" * unit.count("/")
     main = [
         f'#include "{up}{MODEL_FOLDER}/ptx_host.h"', '#line 1 "original"',
-        device_text(unit, project.sources[unit].text, project), f'#include "{up}{MODEL_FOLDER}/driver.h"', _table(kernels),
+        device_text(unit, project.sources[unit].text, project),
+        f'#include "{up}{MODEL_FOLDER}/driver.h"', _table(kernels),
     ]  # fmt: skip
     files[unit] = "\n".join(main) + "\n"
     return files
@@ -47,7 +48,8 @@ def _model_files() -> Mapping[str, str]:
     folder = resources.files("agent.port") / "reference"
     files = {r.name: r.read_text(encoding="utf-8") for r in folder.iterdir() if r.name.endswith(".h")}
     arithmetic = load_catalogue()["ptx_arithmetic"].text
-    head = "#pragma once\n#define WAVESMITH_FN static inline\n#define WAVESMITH_FN_PLAIN inline\n#define WAVESMITH_CTOR inline\n"
+    macros = {"WAVESMITH_FN": "static inline", "WAVESMITH_FN_PLAIN": "inline", "WAVESMITH_CTOR": "inline"}
+    head = "#pragma once\n" + "".join(f"#define {name} {text}\n" for name, text in macros.items())
     files["ptx_arithmetic.h"] = head + arithmetic + "\n"
     files["ptx_host.h"] = files["ptx_host.h"].replace(
         '#include "cub.h"', '#include "cub.h"\n#include "ptx_arithmetic.h"'

@@ -19,7 +19,7 @@ class Proposer(Protocol):
 
 @dataclass(frozen=True)
 class PortRequest:
-    """`path` is a .cu/.cuh file, a folder, a .zip/.tar.gz, a Python file with `load_inline`, or a git repository's URL."""
+    """`path`: a .cu/.cuh file, a folder, a .zip/.tar.gz, Python with `load_inline`, or a git repository's URL."""
 
     path: str | Path
     targets: tuple[str, ...] = ("gfx942", "gfx950")

@@ -16,7 +16,7 @@ from agent.port.reference_run import ParameterInfo, ReferenceBuildError, Referen
 from agent.port.reference_source import reference_tree
 from agent.port.request import PortRequest, Project
 from agent.port.result import KernelVerdict, Trial
-from agent.port.trials import Shape, difference, make_arguments, shapes
+from agent.port.trials import Comparison, Shape, compare, make_arguments, shapes
 from sandbox.emulator.loader import CodeObject, load_code_object
 from sandbox.emulator.memory import Memory
 from sandbox.emulator.run import emulate
@@ -116,7 +116,7 @@ def _code_objects(
     if names:
         text = with_instantiations(assembled.files[build.unit], names)
         trial = replace(assembled, files={**assembled.files, build.unit: text})
-        tree = source_tree(project, trial, request)
+        tree = source_tree(project, trial, request, build.unit)
         built = [compile_hip(tree, new_path(build.unit), p, toolchain, options_for(text)) for p in codes]
         if all(b.ok and b.code_object is not None for b in built):
             codes = {b.pass_name: b.code_object for b in built if b.code_object is not None}
@@ -207,40 +207,34 @@ def _run_trials(
                 break
             continue
         backward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments, reverse=True)
-        unstable = backward.status != "ok" or _first_difference(parameters, forward.buffers, backward.buffers)
-        if unstable:
-            reason = f"the original's result depends on the order of its threads ({unstable})"
+        if backward.status != "ok":
+            reason = f"the original fails when its threads run in another order: {backward.detail or backward.status}"
             continue
-        if not _changes_anything(arguments, forward.buffers):
-            reason = "the original writes nothing on the launches that were made up"
+        given = [a[0] for a in arguments if isinstance(a, tuple)]
+        both = list(zip(given, forward.buffers, backward.buffers, strict=True))
+        itself = [compare(p, g, f, b, f) for p, (g, f, b) in zip(_pointers(parameters), both, strict=True)]
+        if not any(c.compared for c in itself):
+            free = any(c.free for c in itself)
+            reason = (
+                "its results depend on the order of its threads" if free else "it writes nothing on the tried launches"
+            )
             continue
         done += 1
         schedule = "lockstep" if done == 1 else "random"
         for target, code in subject.codes.items():
-            trials.append(
-                _emulated(subject, code, target, shape, arguments, parameters, forward.buffers, schedule, seed)
-            )
+            trials.append(_emulated(subject, code, target, shape, arguments, parameters, both, schedule, seed))
         if any(t.status == "different" for t in trials):
             break
     return trials, reason
 
 
-def _changes_anything(arguments: Sequence[bytes | tuple[bytes]], buffers: Sequence[bytes]) -> bool:
-    given = [a[0] for a in arguments if isinstance(a, tuple)]
-    return any(before != after for before, after in zip(given, buffers, strict=True))
-
-
-def _first_difference(parameters: Sequence[ParameterInfo], a: Sequence[bytes], b: Sequence[bytes]) -> str | None:
-    pointers = [p for p in parameters if p.kind == "pointer"]
-    for p, x, y in zip(pointers, a, b, strict=True):
-        if (found := difference(p, x, y)) is not None:
-            return found
-    return None
+def _pointers(parameters: Sequence[ParameterInfo]) -> list[ParameterInfo]:
+    return [p for p in parameters if p.kind == "pointer"]
 
 
 def _emulated(
     subject: _Subject, code: CodeObject, target: str, shape: Shape, arguments: Sequence[bytes | tuple[bytes]],
-    parameters: Sequence[ParameterInfo], expected: Sequence[bytes], schedule: str, seed: int,
+    parameters: Sequence[ParameterInfo], expected: Sequence[tuple[bytes, bytes, bytes]], schedule: str, seed: int,
 ) -> Trial:  # fmt: skip
     memory = Memory()
     given: list[object] = []
@@ -267,8 +261,16 @@ def _emulated(
         return trial("skipped", f"the emulator stopped: {result.reason}")
     if result.status != "completed":
         return trial("failed", f"{result.status}: {result.trap or result.reason}")
-    found = _first_difference(parameters, expected, [b.data.tobytes() for b in buffers])
-    if found is not None:
-        return trial("different", found)
-    races = [f for f in result.findings if f.kind == "lds_race"]
-    return trial("equal", str(races[0]) if races else "")
+    compared: list[Comparison] = [
+        compare(p, given_data, forward, backward, b.data.tobytes())
+        for p, (given_data, forward, backward), b in zip(_pointers(parameters), expected, buffers, strict=True)
+    ]
+    wrong = [c.difference for c in compared if c.difference is not None]
+    if wrong:
+        return trial("different", wrong[0])
+    notes = [str(f) for f in result.findings if f.kind == "lds_race"][:1]
+    if unordered := sum(c.unordered for c in compared):
+        notes.append(f"{unordered} elements depend on the order of threads and were compared as a set")
+    if free := sum(c.free for c in compared):
+        notes.append(f"{free} elements depend on the order of threads and were not compared")
+    return trial("equal", "; ".join(notes))

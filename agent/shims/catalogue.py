@@ -1,7 +1,7 @@
 """What CUDA has and HIP lacks or means differently: annotated C++ in `headers/*.h`, one entry per group of symbols.
 
-An entry is the text between `//@ entry: NAME` and `//@ end`; the `//@ key: value` lines at its head say what it provides
-and under which contract. A port emits only the entries its sources use and the installed headers lack.
+An entry is the text between `//@ entry: NAME` and `//@ end`; the `//@ key: value` lines at its head say what it
+provides and under which contract. A port emits only the entries its sources use and the installed headers lack.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ShimEntry:
     requires: tuple[str, ...]
     contract: Contract
     renamed: bool
-    """Uses in the source become `wavesmith::NAME`, so a later HIP that defines NAME cannot clash or change the meaning."""
+    """Uses become `wavesmith::NAME`, so a later HIP that defines NAME can neither clash nor change the meaning."""
     note: str
     probes: tuple[str, ...]
-    """Device statements that compile when HIP has the symbols itself; empty: always emitted when used (meaning differs)."""
+    """Device statements that compile when HIP has the symbols; empty: always emitted when used (meaning differs)."""
     host_probes: tuple[str, ...]
     when: frozenset[str]
     """Further identifiers of which the source must use one (overloads are needed only with certain types)."""
@@ -90,8 +90,9 @@ def _entry(keys: Mapping[str, str], family: str, body: str) -> ShimEntry:
     major, minor = native.split(".") if native else ("0", "0")
     return ShimEntry(
         name=keys["entry"], family=family, provides=_listed(keys.get("provides")), headers=_listed(keys.get("header")),
-        requires=_listed(keys.get("requires")), contract=contract, renamed=keys.get("rename") == "wavesmith",  # type: ignore[arg-type]
-        note=keys.get("note", ""), probes=_statements(keys.get("probe")), host_probes=_statements(keys.get("probe-host"), whole=True),
+        requires=_listed(keys.get("requires")), contract=contract,  # type: ignore[arg-type]
+        renamed=keys.get("rename") == "wavesmith", note=keys.get("note", ""), probes=_statements(keys.get("probe")),
+        host_probes=_statements(keys.get("probe-host"), whole=True),
         when=frozenset(_listed(keys.get("when"))), includes=_listed(keys.get("includes")),
         native_since=(int(major), int(minor)) if native else None, text=body,
     )  # fmt: skip

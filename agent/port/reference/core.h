@@ -47,6 +47,7 @@ struct Fiber {
   unsigned long long generation;
   const void* site;
   unsigned converged;
+  bool yielded;
 };
 struct Meeting {
   unsigned arrived = 0, published = 0;
@@ -63,7 +64,7 @@ inline std::vector<Warp> warps;
 inline ucontext_t scheduler;
 inline Fiber* current = nullptr;
 inline unsigned long long votes = 0, votes_result = 0, barrier_arrivals = 0;
-inline bool reverse_order = false;
+inline bool reverse_order = false, interleaved = false;
 inline std::function<void()> body;
 inline constexpr size_t stack_bytes = 256 * 1024;
 inline char* stacks = nullptr;
@@ -136,7 +137,9 @@ inline unsigned converge(const void* site) {
   leave();
   return f.converged;
 }
-inline void yield_now() { leave(); }
+inline void yield_now() { current->yielded = true; leave(); }
+/// Before every atomic: lets the other threads run first in the schedule that looks for order dependence.
+inline void interleave() { if (interleaved) leave(); }
 inline bool release_converging(Warp& w, unsigned first, unsigned count) {
   const void* site = nullptr;
   for (unsigned i = 0; i < count; i++)
@@ -163,9 +166,11 @@ inline bool run_warp(unsigned index, unsigned total) {
       Fiber& f = fibers[first + (reverse_order ? count - 1 - k : k)];
       if (f.state == State::meeting && w.meetings[f.wait_mask].generation != f.generation) f.state = State::runnable;
       if (f.state != State::runnable) continue;
+      f.yielded = false;
       resume(f);
       publish_ready(w);
-      ran = any = true;
+      any = true;
+      ran = ran || !f.yielded;
     }
     if (!ran && !release_converging(w, first, count)) return any;
     any = any || !ran;
@@ -345,7 +350,7 @@ inline unsigned __lanemask_ge() { return ~__lanemask_lt(); }
 
 // ---- atomics ---------------------------------------------------------------------------------------------------------
 #define WAVESMITH_ATOMIC(NAME, RESULT) \
-  template <class T> T NAME(T* p, typename std::common_type<T>::type v) { const T old = *p; *p = RESULT; return old; } \
+  template <class T> T NAME(T* p, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); const T old = *p; *p = RESULT; return old; } \
   template <class T> T NAME##_block(T* p, typename std::common_type<T>::type v) { return NAME(p, v); } \
   template <class T> T NAME##_system(T* p, typename std::common_type<T>::type v) { return NAME(p, v); }
 WAVESMITH_ATOMIC(atomicAdd, (T)(old + v))
@@ -355,14 +360,14 @@ WAVESMITH_ATOMIC(atomicMax, old < v ? v : old)
 WAVESMITH_ATOMIC(atomicAnd, (T)(old & v))
 WAVESMITH_ATOMIC(atomicOr, (T)(old | v))
 WAVESMITH_ATOMIC(atomicXor, (T)(old ^ v))
-template <class T> T atomicExch(T* p, typename std::common_type<T>::type v) { const T old = *p; *p = v; wavesmith_reference::yield_now(); return old; }
+template <class T> T atomicExch(T* p, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); const T old = *p; *p = v; wavesmith_reference::yield_now(); return old; }
 template <class T> T atomicExch_block(T* p, typename std::common_type<T>::type v) { return atomicExch(p, v); }
 template <class T> T atomicExch_system(T* p, typename std::common_type<T>::type v) { return atomicExch(p, v); }
-template <class T> T atomicCAS(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { const T old = *p; if (memcmp(&old, &c, sizeof(T)) == 0) *p = v; else wavesmith_reference::yield_now(); return old; }
+template <class T> T atomicCAS(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); const T old = *p; if (memcmp(&old, &c, sizeof(T)) == 0) *p = v; else wavesmith_reference::yield_now(); return old; }
 template <class T> T atomicCAS_block(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { return atomicCAS(p, c, v); }
 template <class T> T atomicCAS_system(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { return atomicCAS(p, c, v); }
-inline unsigned atomicInc(unsigned* p, unsigned limit) { const unsigned old = *p; *p = old >= limit ? 0 : old + 1; return old; }
-inline unsigned atomicDec(unsigned* p, unsigned limit) { const unsigned old = *p; *p = old == 0 || old > limit ? limit : old - 1; return old; }
+inline unsigned atomicInc(unsigned* p, unsigned limit) { wavesmith_reference::interleave(); const unsigned old = *p; *p = old >= limit ? 0 : old + 1; return old; }
+inline unsigned atomicDec(unsigned* p, unsigned limit) { wavesmith_reference::interleave(); const unsigned old = *p; *p = old == 0 || old > limit ? limit : old - 1; return old; }
 inline unsigned atomicInc_block(unsigned* p, unsigned l) { return atomicInc(p, l); }
 inline unsigned atomicDec_block(unsigned* p, unsigned l) { return atomicDec(p, l); }
 inline unsigned atomicInc_system(unsigned* p, unsigned l) { return atomicInc(p, l); }

@@ -99,7 +99,7 @@ template <class Make> int run(const char* input, const char* output, Make make) 
     pointers[i] = values[i].data();
   }
   fclose(r.file);
-  ref::reverse_order = order != 0;
+  ref::reverse_order = ref::interleaved = order != 0;
   ref::launch(dim3(n[0], n[1], n[2]), dim3(n[3], n[4], n[5]), shared, make(kernel, pointers.data()));
   FILE* out = fopen(output, "wb");
   for (const Buffer& b : buffers) if (b.size) fwrite(b.data, b.size, 1, out);

@@ -141,8 +141,8 @@ using nv_bfloat162 = __nv_bfloat162;
   inline P __hgt2(P a, P b) { return {H(a.x > b.x ? 1.f : 0.f), H(a.y > b.y ? 1.f : 0.f)}; } \
   inline float __low2float(P a) { return (float)a.x; } \
   inline float __high2float(P a) { return (float)a.y; } \
-  inline H atomicAdd(H* p, H v) { const H old = *p; *p = old + v; return old; } \
-  inline P atomicAdd(P* p, P v) { const P old = *p; *p = old + v; return old; }
+  inline H atomicAdd(H* p, H v) { wavesmith_reference::interleave(); const H old = *p; *p = old + v; return old; } \
+  inline P atomicAdd(P* p, P v) { wavesmith_reference::interleave(); const P old = *p; *p = old + v; return old; }
 WAVESMITH_HALF_API(__half, __half2)
 WAVESMITH_HALF_API(__nv_bfloat16, __nv_bfloat162)
 inline __half __float2half(float v) { return __half(v); }

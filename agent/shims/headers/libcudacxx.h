@@ -1,6 +1,6 @@
 //@ entry: pipeline_primitives
 //@ header: cuda_pipeline.h, cuda_pipeline_primitives.h
-//@ provides: __pipeline_memcpy_async, __pipeline_commit, __pipeline_wait_prior, __pipeline_arrive_on
+//@ provides: __pipeline_memcpy_async, __pipeline_commit, __pipeline_wait_prior
 //@ contract: performance-only
 //@ note: the copy is complete when the call returns
 static __device__ __forceinline__ void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zero_fill = 0) {

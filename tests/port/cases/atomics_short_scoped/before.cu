@@ -1,0 +1,13 @@
+// compare-and-swap on 16 bits, block and system scopes
+#include <cuda_runtime.h>
+__global__ void k(unsigned short* locks, int* counts, unsigned* wrap, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  atomicAdd_block(&counts[0], 1);
+  atomicAdd_system(&counts[1], 2);
+  atomicMax_block(&counts[2], i);
+  atomicInc(&wrap[0], 6u);
+  if (i < 64) locks[i] = 0;
+  __syncthreads();
+  if (i < 64) atomicCAS(&locks[i], (unsigned short)0, (unsigned short)(i + 1));
+}
