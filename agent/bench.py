@@ -15,7 +15,7 @@ from sandbox.kernel import Kernel
 from sandbox.profiler.profile import Profile
 from sandbox.profiler.static import compare_static, resource_gains
 from sandbox.target import Target
-from sandbox.verdict import CompileFailed, Correctness, NoGain
+from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain
 
 
 @dataclass
@@ -39,6 +39,8 @@ class SandboxBench:
         if screened is not None:
             return screened
         evaluation = self._evaluate(baseline.kernel, proposal)
+        if proposal.invisible and evaluation.correctness is Correctness.INTERPRETED:
+            evaluation = self._emulate(evaluation, baseline.kernel, proposal)
         changes = _changes(evaluation.baseline_profiles, evaluation.candidate_profiles)
         return Judgement(evaluation.verdict, evaluation.statements, changes, evaluation.doubt)
 
@@ -60,6 +62,18 @@ class SandboxBench:
             return None
         reason = _static_obstacle(baseline, after, expects, self.request.target)
         return Judgement(NoGain(Correctness.COMPILED, reason), (), changes) if reason else None
+
+    def _emulate(self, seen: Evaluation, baseline: Kernel, proposal: Proposal) -> Evaluation:
+        """The verdict where part of the patch is invisible to the interpreter: that of the emulator, or `compiled`."""
+        self.progress.step(f"judging {proposal.id} again with the emulator")
+        emulated = self._evaluators[baseline.digest].evaluate(proposal.kernel, executor="emulator")
+        if emulated.correctness.validated or not isinstance(emulated.verdict, Accepted | NoGain | Inconclusive):
+            return emulated
+        doubt = f"the interpreter cannot see part of the patch; {emulated.doubt or 'the emulator did not run it'}"
+        verdict = seen.verdict
+        if isinstance(verdict, Accepted | NoGain):
+            verdict = replace(verdict, correctness=Correctness.COMPILED)
+        return replace(seen, verdict=verdict, correctness=Correctness.COMPILED, statements=(doubt,), doubt=doubt)
 
     def _evaluate(self, baseline: Kernel, proposal: Proposal) -> Evaluation:
         if baseline.digest not in self._evaluators:

@@ -80,7 +80,7 @@ class Proposal:
     needs_timing: bool = False
     """Nothing short of a timing on the target can show its effect."""
     invisible: bool = False
-    """The interpreter ignores what was edited, so it says nothing about it."""
+    """The interpreter ignores this edit, or one it is built on, so that it cannot vouch for the program."""
     expects: tuple[str, ...] = ()
     """`metric direction` pairs that must move."""
     line: int | None = None

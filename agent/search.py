@@ -81,6 +81,8 @@ class Search:
     _evaluations: int = 0
     _began: float = 0.0
     _seen: set[str] = field(default_factory=set)
+    _invisible: bool = False
+    """Whether the chain holds an edit that the interpreter ignores: it then vouches for no program built on it."""
 
     def run(self) -> Found:
         self._began = self.clock()
@@ -92,6 +94,7 @@ class Search:
                 break
             attempt, measured = step
             best = best.extend(attempt)
+            self._invisible = self._invisible or attempt.proposal.invisible
         best, final = self._confirm(best)
         if best.kernel.digest != measured.kernel.digest:
             measured = self.bench.measure(best.kernel) if best.steps else self.start
@@ -114,7 +117,8 @@ class Search:
         tried = {a.proposal.id for a in self.attempts if a.judgement is not None or a.fate is Fate.STEP}
         for unmatched in offers.unmatched:
             self.unmatched.setdefault(unmatched.origin, unmatched)
-        return [p for p in offers.proposals if p.id not in tried and p.kernel.digest not in self._seen]
+        fresh = [p for p in offers.proposals if p.id not in tried and p.kernel.digest not in self._seen]
+        return [replace(p, invisible=p.invisible or self._invisible) for p in fresh]
 
     def _repair(self, measured: Measurement) -> tuple[Attempt, Measurement] | None:
         """The first proposal that builds and is right; else the first that moves the failure on."""
@@ -195,7 +199,8 @@ class Search:
 def _whole(candidate: Candidate) -> Proposal:
     """The chain as one proposal, with what each of its steps promised."""
     promised = dict.fromkeys(e for step in candidate.steps for e in step.proposal.expects)
-    return replace(candidate.steps[-1].proposal, id="the whole patch", expects=tuple(promised))
+    invisible = any(step.proposal.invisible for step in candidate.steps)
+    return replace(candidate.steps[-1].proposal, id="the whole patch", expects=tuple(promised), invisible=invisible)
 
 
 def _moved_on(before: Sequence[Failure], after: Sequence[Failure]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -219,6 +219,23 @@ def test_the_budget_ends_the_search_with_what_was_found() -> None:
     found, conclusion, _ = run(script, evaluations=2)
     assert found.best.kernel.source == "start a b" and "2 evaluations" in found.stopped
     assert conclusion.outcome is Outcome.IMPROVED
+
+
+def test_what_is_built_on_an_invisible_edit_is_invisible_too() -> None:
+    class Options(Script):
+        flags: list[tuple[str, bool]] = []  # noqa: RUF012 - one search
+
+        def propose(self, measured: Measurement, history: Sequence[Attempt]) -> Offers:
+            offers = super().propose(measured, history)
+            return Offers([replace(p, invisible=p.id == "num_warps") for p in offers.proposals])
+
+        def judge(self, baseline: Measurement, proposal: Proposal) -> Judgement:
+            self.flags.append((proposal.id, proposal.invisible))
+            return super().judge(baseline, proposal)
+
+    script = Options(["num_warps", "b"], {"start num_warps": accepted(), "start num_warps b": accepted()})
+    run(script)
+    assert script.flags == [("num_warps", True), ("b", True), ("the whole patch", True)]
 
 
 def test_the_same_search_twice_is_the_same() -> None:
