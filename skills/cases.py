@@ -28,6 +28,8 @@ class CompileSpec(BaseModel):
     signature: dict[str, str] = {}
     constants: dict[str, Any] = {}
     options: dict[str, Any] = {}
+    targets: list[str] | None = None
+    """Architectures it is compiled for; the skill's own and sm_90 when left out."""
 
 
 class CaseSpec(BaseModel):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from skills.edit import Edit, add_argument, add_element, replace
+from skills.edit import Edit, add_argument, add_element, replace, set_keyword
 from skills.idioms import assignments, bound_argument, spread_dicts, tl_call
 from skills.triton_source import (
     Config,
@@ -118,9 +118,9 @@ def set_knobs(source: TritonSource, function: JitFunction, values: Mapping[str, 
             if knob is None and name not in OPTIONS:
                 return None
             if knob is None or knob.node is None:
-                if name not in OPTIONS or (knob is not None and bound_argument(function, launch, name) is not None):
+                if name not in OPTIONS:
                     return None
-                edits.append(add_argument(source, launch.call, f"{name}={value}"))
+                edits.append(set_keyword(source, launch.call, name, str(value)))
                 continue
             edits.append(replace(source, knob.node, str(value)))
             if name in tied and knob.variable is None:

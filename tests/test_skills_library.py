@@ -15,7 +15,12 @@ from skills.skill import Skill, load_library
 SKILLS = list(load_library())
 CASES = [case for skill in SKILLS for case in cases_of(skill)]
 GOLDEN = [c for c in CASES if c.after is not None]
-COMPILED = [(c, spec, arch) for c in GOLDEN for spec in c.spec.compile for arch in (*c.skill.data.targets, "sm_90")]
+COMPILED = [
+    (c, spec, arch)
+    for c in GOLDEN
+    for spec in c.spec.compile
+    for arch in spec.targets or sorted({*c.skill.data.targets, "sm_90"})
+]
 
 
 def name(case: Case) -> str:

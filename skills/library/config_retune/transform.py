@@ -37,8 +37,9 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     launches = source.launches_of(function.name)
     knobs = launch_knobs(source, function, launches[0]) if launches else {}
     current = {k: v.value for k, v in knobs.items() if v.value is not None}
+    computed = {k for k, v in knobs.items() if v.value is None}  # neighbours of an unknown number are unknown, too
     for values in _neighbours(source, function, current, most):
-        if set_knobs(source, function, values) is not None:
+        if not computed & set(values) and set_knobs(source, function, values) is not None:
             yield Site(source.line(function.node), variant_label(values), function.name, dict(values))
 
 

@@ -40,7 +40,8 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
         return
     inner = _inner_stages(source, function)
     seen = 0
-    for values in _choices(source, function, budget / used, inner):
+    written = int(facts.number("launch.num_stages") or _DEFAULT_STAGES)
+    for values in _choices(source, function, budget / used, inner, written):
         if set_knobs(source, function, values) is not None and seen < 6:
             seen += 1
             yield Site(source.line(function.node), variant_label(values), function.name, dict(values))
@@ -66,15 +67,15 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
 
 
 def _choices(
-    source: TritonSource, function: JitFunction, share: float, inner: Mapping[object, int]
+    source: TritonSource, function: JitFunction, share: float, inner: Mapping[object, int], written: int
 ) -> Iterator[dict[str, int]]:
+    """Shallower pipelines, then halved tiles. `written`: the recorded depth, where the source computes it."""
     launches = source.launches_of(function.name)
     if not launches:
         return
     knobs = launch_knobs(source, function, launches[0])
-    stages = max(
-        [knobs["num_stages"].value or _DEFAULT_STAGES if "num_stages" in knobs else _DEFAULT_STAGES, *inner.values()]
-    )
+    given = knobs["num_stages"].value if "num_stages" in knobs else None
+    stages = max([given if given is not None else written, *inner.values()])
     depth = range(stages - 1, 0, -1)
     fitting = [s for s in depth if max(s - 1, 1) / max(stages - 1, 1) <= share]
     yield from ({"num_stages": s} for s in dict.fromkeys([*(s for s in (2,) if s in fitting), *fitting[:2]]))

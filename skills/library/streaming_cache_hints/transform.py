@@ -1,4 +1,4 @@
-"""`cache_modifier=".cs"` on the loads and stores of a kernel without loops or reuse."""
+"""Cache modifiers on the loads and stores of a kernel without loops or reuse."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     source = parse_triton(kernel)
     function = source.functions.get(site.kernel or "")
     calls = _calls(source, function, str(site.variant["kinds"])) if function is not None else ()
-    return apply_edits(kernel, source, [add_argument(source, c, 'cache_modifier=".cs"') for c in calls])
+    edits = []
+    for call in calls:
+        modifier = ".cs" if tl_call(source, call, "store") is not None else ".cg"
+        edits.append(add_argument(source, call, f'cache_modifier="{modifier}"'))
+    return apply_edits(kernel, source, edits)
 
 
 def _calls(source: TritonSource, function: JitFunction, kinds: str) -> Iterator[cst.Call]:

@@ -6,7 +6,7 @@ import triton.language as tl
 def add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     m = i < n
-    z = tl.load(x_ptr + i, mask=m, cache_modifier=".cs") + tl.load(y_ptr + i, mask=m, cache_modifier=".cs")
+    z = tl.load(x_ptr + i, mask=m, cache_modifier=".cg") + tl.load(y_ptr + i, mask=m, cache_modifier=".cg")
     tl.store(z_ptr + i, z, mask=m, cache_modifier=".cs")
 
 
