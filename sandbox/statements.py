@@ -64,7 +64,7 @@ def timed_statement(interval: Interval, device: str, target: Target) -> tuple[Sp
 
 def correctness_statement(level: Correctness, target: Target, *, calls: int, device: str | None = None) -> str:
     """What was run to call a program equivalent. Below `interpreted` the word "validated" does not appear."""
-    inputs = f"{calls} calls" if calls != 1 else "one call"
+    inputs = {0: "the harness's own comparisons", 1: "one call"}.get(calls, f"{calls} calls")
     match level:
         case Correctness.NONE:
             return "nothing was shown"

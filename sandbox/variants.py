@@ -68,12 +68,13 @@ def plan_steps(workload: Workload, rng: np.random.Generator, *, budget_s: float 
     """The calls that judge a candidate, cheapest way to cover everything: every distinct entry on its recorded inputs;
     seeds, distributions, sizes and scalars on the cheapest entry of each function, as far as `budget_s` seconds reach.
 
-    `rng` makes the seeds secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost.
+    Entries whose results were unknown are called once, on their recorded inputs, for what they compile to. `rng` makes
+    the seeds secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost.
     """
-    entries = [e for e in _distinct(workload.entries) if e.known]
+    entries = _distinct(workload.entries)
     steps = [Step(e.index, RECORDED) for e in entries]
     left_s = budget_s - sum(_cost_s(workload, e) for e in entries)
-    for entry in _one_per_function(workload, entries):
+    for entry in _one_per_function(workload, [e for e in entries if e.known]):
         cost = _cost_s(workload, entry)
         for variant in variants_of(entry, rng):
             needed = variant.kind == "seed"

@@ -153,6 +153,57 @@ def test_without_any_execution_nothing_is_called_equal():
     assert "unknown" in verdict.reason or "no call" in verdict.reason
 
 
+PTX = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def extend_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0)
+    y = tl.inline_asm_elementwise("szext.wrap.s32 $0, $1, 8;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(y_ptr + offsets, y, mask=offsets < n)
+
+
+def extend(x):
+    y = torch.empty_like(x)
+    extend_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+    return y
+
+
+def reference(x):
+    return (x << 24) >> 24
+
+
+def test_extend():
+    x = torch.randint(-(2**31), 2**31 - 1, (300,), device="cuda", dtype=torch.int32)
+    assert torch.equal(extend(x), reference(x))
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    test_extend()
+"""
+ASM = PTX[PTX.index("    y = tl.inline") : PTX.index("    tl.store")]
+
+
+def test_where_the_baseline_answers_nothing_the_harness_judges():
+    evaluator = make(PTX)
+    assert evaluator.workload.workload.launches[0].execution.status != "executed"
+    right = PTX.replace(ASM, "    y = (x << 24) >> 24\n")
+    evaluation = evaluator.evaluate(kernel(right))
+    verdict = evaluation.verdict
+    assert isinstance(verdict, Accepted), (verdict, evaluation.statements)
+    assert verdict.built_now
+    assert verdict.correctness is Correctness.INTERPRETED
+    assert "the harness's own comparisons" in evaluation.statements[0]
+    wrong = evaluator.evaluate(kernel(PTX.replace(ASM, "    y = (x << 24) >> 25\n"))).verdict
+    assert isinstance(wrong, Incorrect), wrong
+    assert "harness" in wrong.message
+
+
 def test_other_languages_are_refused():
     cuda = Kernel("__global__ void f() {}", "f.cu", Language.CUDA)
     with pytest.raises(InputError):
