@@ -89,7 +89,7 @@ def device_text(path: str, text: str, project: Project) -> str:
                 kernel = candidate.apply() or kernel
     text = _without_foreign_includes(kernel.source, project)
     text = _dynamic_shared(text)
-    return _without_host_code(text)
+    return _without_launch_macros(_without_host_code(text))
 
 
 def _without_foreign_includes(text: str, project: Project) -> str:
@@ -132,10 +132,29 @@ def _dynamic_shared(text: str) -> str:
     return apply_edits(text, edits)
 
 
+def _without_launch_macros(text: str) -> str:
+    """Bodies of macros that launch kernels, and file-scope uses of such macros, blanked."""
+    source = HipSource(text)
+    edits = [Edit(d.start, d.end, _blanked(text[d.start : d.end])) for d in source.directives
+             if d.name == "define" and "<<<" in d.body]  # fmt: skip
+    return apply_edits(text, edits)
+
+
+def _blanked(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _launch_macros(source: HipSource) -> frozenset[str]:
+    """Macros that expand to a launch: whoever calls one is host code."""
+    names = [re.match(r"\w+", d.body) for d in source.directives if d.name == "define" and "<<<" in d.body]
+    return frozenset(m.group() for m in names if m is not None)
+
+
 def _without_host_code(text: str) -> str:
     """Functions and declarations at namespace scope that only a host with a GPU could run, blanked."""
     source = HipSource(text)
     spans = [(d.start, d.end) for d in source.directives]
+    launching = _launch_macros(source)
     code = [t for t in source.code if not any(s <= t.start < e for s, e in spans)] if spans else list(source.code)
     blank: list[tuple[int, int]] = []
     i = start = 0
@@ -148,7 +167,7 @@ def _without_host_code(text: str) -> str:
                 i += 1
                 start = i
                 continue
-            if _is_host_function(declaration, code[i : close + 1]):
+            if _is_host_function(declaration, code[i : close + 1], launching):
                 blank.append((code[start].start, code[min(close, len(code) - 1)].end))
             i = close + 1
             if i < len(code) and code[i].text == ";":
@@ -182,11 +201,13 @@ def _matching(code: Sequence[Token], opening: int) -> int:
 _DEVICE_WORDS = {"__device__", "__global__", "__constant__", "__shared__"}
 
 
-def _is_host_function(declaration: Sequence[str], body: Sequence[Token]) -> bool:
+def _is_host_function(declaration: Sequence[str], body: Sequence[Token], launching: frozenset[str]) -> bool:
     words = set(declaration)
     if words & _DEVICE_WORDS or ({"struct", "class", "union", "enum"} & words and ")" not in declaration[-3:]):
         return False
     if "main" in words or any(_HOST_WORDS.match(w) for w in words):
+        return True
+    if any(t.text in launching for t in body):
         return True
     return any(t.text == "<<<" or (t.kind == "word" and _HOST_WORDS.match(t.text)) for t in body)
 

@@ -1,7 +1,7 @@
-"""torch's own headers, hipified once into the cache: a CUDA extension compiles for AMD without a ROCm torch.
+"""torch's own headers, hipified once into the cache: an extension compiles for AMD without a ROCm torch.
 
-The CPU wheel ships ATen/cuda and c10/cuda. They are copied, put through torch's hipify in a process of its own, and used
-in front of the wheel's include folders.
+The CPU wheel ships ATen/cuda and c10/cuda. They are copied, put through torch's hipify in a process of its own, and
+used in front of the wheel's include folders.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ static inline hipError_t hipDeviceGetAttribute(int* value, hipDeviceAttribute_t 
 //@ end
 
 //@ entry: launch_config
-//@ provides: hipLaunchKernelEx, hipLaunchConfig_t, hipLaunchAttribute, cudaLaunchKernelEx, cudaLaunchConfig_t, cudaLaunchAttribute, cudaLaunchAttributeCooperative, cudaLaunchAttributeProgrammaticStreamSerialization
+//@ provides: cudaLaunchKernelEx, cudaLaunchConfig_t, cudaLaunchAttribute, cudaLaunchAttributeCooperative, cudaLaunchAttributeProgrammaticStreamSerialization
 //@ probe-host: hipLaunchConfig_t c; (void)c
 //@ contract: performance-only
 //@ note: programmatic stream serialization is dropped (kernels run in stream order); cooperative launches stay cooperative
@@ -68,7 +68,7 @@ static __device__ __forceinline__ void cudaTriggerProgrammaticLaunchCompletion()
 //@ end
 
 //@ entry: register_limit
-//@ provides: __maxnreg__, __block_size__
+//@ provides: __maxnreg__
 //@ contract: performance-only
 //@ note: the register limit of an NVIDIA SM is no guide for AMD
 #define __maxnreg__(...)
