@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sandbox import child_hooks
 from sandbox.child_executors import CannotExecute, PendingLaunch, _restore, _save
 from sandbox.child_launches import LaunchRecorder, StandInKernel, Surroundings, bind, evaluate_grid
-from sandbox.child_values import raw
+from sandbox.child_values import raw, read_memory, storage_of
 from sandbox.compiling import Compiled, CompileError
 
 Order = Literal["lockstep", "reversed"]
@@ -32,6 +32,8 @@ class LaunchNote:
     by: str
     counters: dict[str, int]
     """What the emulator counted."""
+    persistent: list[str]
+    """Arguments whose memory was there before the call, is none of its inputs, and was changed by the launch."""
     grid: tuple[int, int, int]
 
 
@@ -43,6 +45,8 @@ class TrialRecorder(LaunchRecorder):
     compile_now: bool
     order: Order
     wide: bool
+    call_storages: set[int]
+    """Addresses of the storages that belong to the call: its inputs, and what torch made during it."""
     forced_config: int
     config_count: int
 
@@ -62,13 +66,25 @@ class TrialRecorder(LaunchRecorder):
             compiled = self._compile_all(number, fn, args, kwargs, sizes)
         elif self.executor.name == "emulator":
             compiled, _ = self.try_compile(fn, args, kwargs, sizes, self.targets[0])
-        note = LaunchNote(fn.__name__, self._is_own(fn), "executed", None, [], "interpreter", {}, sizes)
+        note = LaunchNote(fn.__name__, self._is_own(fn), "executed", None, [], "interpreter", {}, [], sizes)
         self.notes.append(note)
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, sizes, compiled, self.targets[0], lambda: answer.append(native()))
         with raw() if self.executor.name != "gpu" else nullcontext():
+            foreign = self._foreign(bound)
+            before = {name: read_memory(tensor, 1 << 40).digest for name, tensor in foreign.items()}
             self._run(pending, note)
+            note.persistent += [n for n, t in foreign.items() if read_memory(t, 1 << 40).digest != before[n]]
         return answer[0] if answer else StandInKernel(self, fn, bound, options, compiled)
+
+    def _foreign(self, bound: Mapping[str, Any]) -> dict[str, Any]:
+        """Tensor arguments that are neither inputs of the call nor made during it: memory that outlives calls."""
+        found = {}
+        for name, value in bound.items():
+            base = getattr(value, "base", value) if not hasattr(value, "untyped_storage") else value
+            if hasattr(base, "untyped_storage") and storage_of(base)[0] not in self.call_storages:
+                found[name] = base
+        return found
 
     def _is_own(self, fn: Any) -> bool:
         """The text Triton compiles is the function's own text in one of the program's files."""

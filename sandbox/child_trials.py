@@ -13,7 +13,7 @@ import hashlib
 import sys
 import time
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from sandbox.child_entries import EntryTracker
 from sandbox.child_executors import Stopwatch, executor
 from sandbox.child_inputs import CannotBuild, InputBuilder, Inputs, flatten
 from sandbox.child_trial_launches import TrialRecorder, choose_config
-from sandbox.child_values import Encoder, SnapshotStore, raw, read_memory
+from sandbox.child_values import Encoder, SnapshotStore, raw, read_memory, storage_of, tensors_in
 from sandbox.compile_cache import CompileCache
 from sandbox.frames import FrameWriter
 from sandbox.harness import Job
@@ -50,7 +50,13 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.names: dict[str, int] = {}
+        self.storages: set[int] = set()
+        """Addresses of storages that the call was given, or that torch made while it was watched."""
         self.on = False
+
+    def start(self, given: Iterable[Any]) -> None:
+        """Forget the call before; `given` are the tensors of the next one."""
+        self.names, self.storages = {}, {storage_of(t)[0] for t in given}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -60,7 +66,16 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
             if func in _EMPTY and isinstance(result, torch.Tensor):
                 with raw(), torch.no_grad():
                     poison_(result)
+            self._note_storages(result, [args, kwargs])
         return result
+
+    def _note_storages(self, result: Any, given: Any) -> None:
+        """Memory torch made belongs to the call; a view belongs to what it views."""
+        plain = [t for t in tensors_in(result) if type(t) in (torch.Tensor, torch.nn.Parameter)]
+        if plain:
+            with raw():
+                viewed = {storage_of(t)[0] for t in tensors_in(given) if type(t) in (torch.Tensor, torch.nn.Parameter)}
+                self.storages.update({storage_of(t)[0] for t in plain if t.layout is torch.strided} - viewed)
 
 
 def poison_(tensor: Any) -> None:
@@ -102,7 +117,7 @@ class TrialRun:
         )  # fmt: skip
         recorder.notes, recorder.sources = [], self.files
         recorder.compile_now, recorder.order, recorder.wide = False, "lockstep", False
-        recorder.forced_config, recorder.config_count = 0, 1
+        recorder.forced_config, recorder.config_count, recorder.call_storages = 0, 1, set()
         if not self.gpu:
             from triton.runtime.driver import driver
 
@@ -177,7 +192,8 @@ class TrialRun:
             "reversed" if step.get("order") == "reversed" else "lockstep",
             bool(step.get("wide")),
         )
-        self.watch.names = {}
+        self.watch.start(inputs.tensors.values())
+        recorder.call_storages = self.watch.storages
         report: dict[str, Any] = {}
         results: list[tuple[str, Any]] = []
         with raw():

@@ -160,7 +160,8 @@ class Evaluator:
             return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
         blind = find_blind_edits(self.baseline, candidate)
         level, doubt = self._correctness(trial, expected, blind, executor)
-        if doubt is not None and level is Correctness.COMPILED and expected and executor == "interpreter":
+        emulable = expected and executor == "interpreter" and not blind.orders
+        if doubt is not None and level is Correctness.COMPILED and emulable:
             level, doubt = self._emulated(gate, candidate, expected, doubt)
             if (rejected := gate.first()) is not None:
                 return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
@@ -371,6 +372,8 @@ class Evaluator:
             if blind.semantic:
                 return Correctness.COMPILED, f"the interpreter cannot check {', '.join(blind.semantic[:3])}"
             return Correctness.INTERPRETED, None
+        if executor == "emulator" and blind.orders:
+            return Correctness.COMPILED, f"one processor cannot show that {', '.join(blind.orders[:3])} is right"
         if executor == "emulator":
             return Correctness.EMULATED, None
         if executor == "gpu":

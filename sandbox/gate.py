@@ -14,6 +14,7 @@ CHECKS = (
     "exception-fallback", "library-call", "inherited-reference", "fake-launch", "kernel-not-launched",
     "hidden-state", "identity-cache", "stale-memory", "environment-branch", "input-probe", "rng", "timing",
     "concurrency", "graph-capture", "exit-hook", "tensor-subclass", "lower-precision", "foreign-import",
+    "hard-coded-data",
     # What the candidate's process is.
     "result-channel", "source-identity", "foreign-kernel",
     # What each call did.

@@ -85,6 +85,9 @@ class _Judge:
                 self.fail("unproven-promise" if promise else "out-of-bounds", finding)
         if self.call.broken_guards and not self.reference.call.broken_guards:
             self.fail("out-of-bounds", f"{self.call.broken_guards} bytes beside the inputs were overwritten")
+        kept = [f"{x.kernel}({name})" for x in self.call.launches for name in x.persistent]
+        if kept and not any(x.persistent for x in self.reference.call.launches):
+            self.fail("hidden-state", f"{kept[0]} is memory that outlives the call, and the kernel changes it")
         fresh = sorted(set(self.call.changed) - set(self.reference.call.changed))
         if fresh:
             self.fail("input-mutation", f"the call changes its argument {', '.join(fresh)}")

@@ -85,6 +85,8 @@ class TrialLaunch:
     """Which executor ran it."""
     counters: Mapping[str, int] = field(default_factory=dict)
     """What the emulator counted, named as rocprofv3 names it."""
+    persistent: tuple[str, ...] = ()
+    """Arguments whose memory outlives calls and was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +306,7 @@ def _launch(data: Mapping[str, Any]) -> TrialLaunch:
         grid=tuple(int(n) for n in data["grid"]),
         by=str(data["by"]),
         counters={str(k): int(v) for k, v in data["counters"].items()},
+        persistent=tuple(map(str, data["persistent"])),
     )
 
 

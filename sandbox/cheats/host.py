@@ -74,12 +74,26 @@ def _judge(source: Source, node: ast.AST) -> Iterator[tuple[str, str, str]]:
             yield from _signatures(node)
         case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
             yield "library-call", ast.unparse(node), "`@` multiplies matrices outside the kernel"
+        case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() if _numbers_in(node) > _MOST_LITERALS:
+            yield (
+                "hard-coded-data",
+                ast.unparse(node)[:200],
+                "so many numbers in one literal are a stored result",
+            )
         case ast.Constant(value=str() | bytes()):
             yield from _constants(node)
         case ast.Await() | ast.Yield() | ast.YieldFrom() | ast.AsyncWith() | ast.AsyncFor():
             yield "concurrency", ast.unparse(node), "results that are computed later than they are returned"
         case _:
             pass
+
+
+_MOST_LITERALS = 128
+"""Numbers in one literal that a lookup table or a list of configurations may hold."""
+
+
+def _numbers_in(node: ast.AST) -> int:
+    return sum(isinstance(n, ast.Constant) and isinstance(n.value, int | float) for n in ast.iter_child_nodes(node))
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:

@@ -43,6 +43,9 @@ def _judge(node: ast.AST) -> Iterator[tuple[str, str]]:
             pass
 
 
+_ORDERS = ("sem=", "scope=", "volatile=")
+
+
 @dataclass(frozen=True, slots=True)
 class BlindEdits:
     """What a candidate changes that the interpreter ignores.
@@ -56,6 +59,11 @@ class BlindEdits:
     semantic: tuple[str, ...]
     lowered: tuple[tuple[int, str], ...]
     """Line and words of each `tl.dot` whose input precision the candidate lowers."""
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """Changes of memory order and scope, which no run on one processor can show to be right."""
+        return tuple(s for s in self.semantic if s[2:].startswith(_ORDERS))
 
 
 _OPTION_KEYWORDS = frozenset(
@@ -114,6 +122,8 @@ class _Blinder(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         attr = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if attr.startswith(("fast_", "approx_")) or attr.endswith("_approx"):
+            self.semantic.append(f"approximation {attr}")
         if attr in _PROMISES and node.args:
             self.promises.append(ast.unparse(node))
             return node.args[0] if attr != "assume" else ast.Constant(value=None)
