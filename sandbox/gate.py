@@ -9,12 +9,11 @@ from typing import Any
 from sandbox.verdict import Check, Incorrect
 
 CHECKS = (
-    # The static scan; see sandbox.cheats.
-    "harness-edit", "monkeypatch", "introspection", "system-access", "dynamic-code", "runtime-install",
-    "exception-fallback", "library-call", "inherited-reference", "fake-launch", "kernel-not-launched",
-    "hidden-state", "identity-cache", "stale-memory", "environment-branch", "input-probe", "rng", "timing",
-    "concurrency", "graph-capture", "exit-hook", "tensor-subclass", "lower-precision", "foreign-import",
-    "hard-coded-data",
+    # The static scan, special rules before general ones; see sandbox.cheats.
+    "harness-edit", "monkeypatch", "runtime-install", "graph-capture", "concurrency", "exit-hook", "tensor-subclass",
+    "identity-cache", "input-probe", "rng", "exception-fallback", "inherited-reference", "fake-launch",
+    "environment-branch", "timing", "dynamic-code", "system-access", "introspection", "stale-memory", "hidden-state",
+    "lower-precision", "hard-coded-data", "library-call", "kernel-not-launched", "foreign-import",
     # What the candidate's process is.
     "result-channel", "source-identity", "foreign-kernel",
     # What each call did.
