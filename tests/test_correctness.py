@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from sandbox.correctness import (
     TensorValue,
     bitwise_equal,
