@@ -286,7 +286,8 @@ def tile_names(source: TritonSource, function: JitFunction, known: Mapping[str, 
             if end is not None and isinstance(end.value, cst.Name):
                 used.add(end.value.value)
             pointer = tl_call(source, node, "make_block_ptr", "make_tensor_descriptor")
-            shape = argument(pointer, "block_shape", -1) if pointer is not None else None
+            place = 4 if tl_call(source, node, "make_block_ptr") is not None else 3
+            shape = argument(pointer, "block_shape", place) if pointer is not None else None
             used |= {n.value for n in walk(shape.value) if isinstance(n, cst.Name)} if shape is not None else set()
     found = []
     for name in function.constexprs:

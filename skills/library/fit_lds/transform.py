@@ -77,7 +77,8 @@ def _choices(
     given = knobs["num_stages"].value if "num_stages" in knobs else None
     stages = max([given if given is not None else written, *inner.values()])
     depth = range(stages - 1, 0, -1)
-    fitting = [s for s in depth if max(s - 1, 1) / max(stages - 1, 1) <= share]
+    # One stage pipelines nothing, so the estimate for deeper loops does not bound it.
+    fitting = [s for s in depth if s == 1 or (s - 1) / max(stages - 1, 1) <= share]
     yield from ({"num_stages": s} for s in dict.fromkeys([*(s for s in (2,) if s in fitting), *fitting[:2]]))
     tied = grid_tied(source, function)
     tiles = tile_names(source, function, knobs)
