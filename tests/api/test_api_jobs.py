@@ -116,8 +116,12 @@ def processes_of(text: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_kernel_goes_in_and_a_patch_comes_out(service: Service, tmp_path: Path) -> None:
-    job = service.submit(LIBDEVICE, wait_s=280, path="ops/k.py")
+    job = service.submit(LIBDEVICE, wait_s=60, path="ops/k.py")
+    service.until(lambda: service.job(job)["state"] not in ("queued", "running"), 800)
+    job = service.job(job)
     assert (job["state"], job["outcome"], job["exit_code"]) == ("done", "builds-now", 0), job
     patch = service.client.get(job["links"]["patch"])
     assert patch.headers["content-type"].startswith("text/x-diff")
