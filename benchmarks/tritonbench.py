@@ -84,6 +84,7 @@ def measure(file: Path, targets: Sequence[Target], limits: Limits, executor: str
         "kernels": list(taken.workload.kernels()),
         "entries": [f"{e.kind}:{e.qualname}" for e in taken.entries],
         "harness": taken.outcome.status,
+        "form": taken.outcome.form,
         "reason": one_line(taken.outcome.exception or ""),
         "unknown": sorted(
             {one_line(x.execution.reason or "") for x in taken.launches if x.execution.status == "unknown"}
@@ -122,7 +123,8 @@ def line(row: Mapping[str, Any], targets: Sequence[Target]) -> str:
 
 def summary(rows: Sequence[Mapping[str, Any]], targets: Sequence[Target]) -> str:
     launched = [row for row in rows if row["launches"]]
-    lines = [f"\n{len(rows)} files, launches recorded for {len(launched)}"]
+    static = sum(row.get("form") == "static" for row in launched)
+    lines = [f"\n{len(rows)} files, launches recorded for {len(launched) - static}; from the signature only: {static}"]
     complete = sum(row["launches"] == row.get("executed") for row in launched)
     lines.append(f"every launch executed: {complete}; harness passed: {sum(r['harness'] == 'passed' for r in rows)}")
     for target in targets:

@@ -105,6 +105,33 @@ class Event:
     wait = synchronize = record
 
 
+class DeviceGenerator(torch._C.Generator):  # type: ignore[misc]
+    """`torch.cuda.default_generators[0]`: its state is 16 bytes, seed and offset, as files that seed Philox expect."""
+
+    def __new__(cls) -> DeviceGenerator:
+        return super().__new__(cls, "cpu")  # type: ignore[no-any-return]
+
+    def __init__(self) -> None:
+        self._offset = 0
+
+    def get_state(self) -> Any:
+        state = torch.tensor([self.initial_seed(), self._offset], dtype=torch.int64)
+        return state.view(torch.uint8)
+
+    def set_state(self, state: Any) -> Any:
+        seed, self._offset = (int(x) for x in state.view(torch.int64)[:2])
+        if seed != self.initial_seed():
+            self.manual_seed(seed)
+        return self
+
+    def get_offset(self) -> int:
+        return self._offset
+
+    def set_offset(self, offset: int) -> Any:
+        self._offset = int(offset)
+        return self
+
+
 class _Context:
     """`torch.cuda.device(0)`, `torch.cuda.stream(s)`: enters and leaves, and works as a decorator."""
 
@@ -148,6 +175,10 @@ def _versions(target: Target) -> None:
     torch.version.cuda = None if target.is_amd else "12.8"
     torch._C._cuda_getCurrentRawStream = lambda device: 0
     torch.backends.cuda.is_built = lambda: True
+    # What torch.compile generates allocates with this.
+    torch._C._dynamo.guards._empty_strided_cuda = lambda size, stride, dtype: torch.empty_strided(
+        size, stride, dtype=dtype, device="cuda"
+    )
 
 
 def _functions(target: Target) -> None:
@@ -231,7 +262,7 @@ def _generators(seed_offset: int) -> None:
     torch.cuda.set_rng_state = lambda state, device=None: torch.set_rng_state(state)
     torch.cuda.get_rng_state_all = lambda: [torch.get_rng_state()]
     torch.cuda.set_rng_state_all = lambda states: torch.set_rng_state(states[0])
-    torch.cuda.default_generators = (torch.default_generator,)
+    torch.cuda.default_generators = (DeviceGenerator(),)
 
 
 def _autocast() -> None:

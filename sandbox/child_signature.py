@@ -13,6 +13,7 @@ _ADDRESS_CALLS = ("load", "store", "make_block_ptr", "make_tensor_descriptor", "
 _INTEGER_POINTER = re.compile(
     r"idx|ind(ex|ices)|_ids?\b|ids|seq_?len|lens?(_|$)|offs|table|_loc|loc_|mask|count|cu_|block_map|label|target", re.I
 )
+_NOT_QUANTIZED = re.compile(r"scale|state|bias|out|^c(_|$)|zero", re.I)
 _FLOAT_SCALAR = re.compile(
     r"eps|scale|alpha|beta|gamma|lr$|^lr|momentum|decay|prob|^p$|dropout_p|temp|thresh|soft_?cap", re.I
 )
@@ -65,7 +66,7 @@ def guesses(module: types.ModuleType, kernel: Any) -> Iterator[Guess]:
     fn = jit_of(kernel)
     pointers = pointer_parameters(fn, {name: jit_of(k) for name, k in _all_jit(module)})
     constants, options = _constants(module, kernel, fn)
-    for dtype in ("named", "fp32", "fp16", "bf16"):
+    for dtype in ("named", "fp32", "fp16", "bf16", "i8"):
         signature: dict[str, str] = {}
         for param in fn.params:
             if param.is_constexpr or param.name in constants:
@@ -85,6 +86,8 @@ def _type(param: Any, pointer: bool, dtype: str) -> str:
     if pointer or annotation in ("pointer_type", "tl.pointer_type"):
         if _INTEGER_POINTER.search(param.name):
             return "*i32"
+        if dtype == "i8" and _NOT_QUANTIZED.search(param.name):
+            return "*fp32"
         return "*fp16" if dtype == "named" else f"*{dtype}"
     default = getattr(param, "default", None)
     if isinstance(default, float) or annotation in ("float", "float32") or _FLOAT_SCALAR.search(param.name):

@@ -40,6 +40,9 @@ class Placeholder:
     def __bool__(self) -> bool:
         return True
 
+    def __len__(self) -> int:
+        return 0
+
     def __iter__(self) -> Any:
         return iter(())
 
@@ -91,9 +94,10 @@ class PlaceholderFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         top = fullname.split(".")[0]
-        if top in _REAL or top in sys.stdlib_module_names:
+        gone = fullname.startswith("triton.ops")  # left Triton with version 3.0
+        if (top in _REAL and not gone) or top in sys.stdlib_module_names:
             return None
-        what = "the package this file belongs to" if top == PACKAGE else top
+        what = "triton.ops" if gone else "the package this file belongs to" if top == PACKAGE else top
         self._note(f"{what} is not here: names from it are placeholders, and nothing is executed")
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
