@@ -265,6 +265,18 @@ def _generators(seed_offset: int) -> None:
     torch.cuda.default_generators = (DeviceGenerator(),)
 
 
+def shift_seeds(offset: int) -> None:
+    """On a real GPU: add `offset` to the seeds a harness sets (0: leave torch as it is)."""
+    if offset == 0:
+        return
+    for module, name in ((torch, "manual_seed"), (torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")):
+        setattr(module, name, functools.partial(_shifted, getattr(module, name), offset))
+
+
+def _shifted(function: Callable[[int], Any], offset: int, seed: int) -> Any:
+    return function(int(seed) + offset)
+
+
 def _autocast() -> None:
     enter = torch.autocast.__init__
 

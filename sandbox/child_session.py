@@ -72,24 +72,25 @@ class Session:
             self.channel.send("note", {"text": text})
 
     def _install(self, target: Target) -> None:
-        mode = child_torch.DeviceMode()
-        if not self.gpu:
+        self.mode = mode = child_torch.DeviceMode(pretend=not self.gpu)
+        if self.gpu:
+            self.store.is_host = child_torch.lies_in_host_memory
+            child_cuda.shift_seeds(self.job.seed)
+        else:
             from triton.runtime.driver import driver
 
-            self.mode = mode
             self.store.is_host = child_torch.is_host
             driver.set_active(StandInDriver(target, run_once))
             child_cuda.install(target, mode, self.note, self.job.seed)
-            if self.job.seed:
-                torch.manual_seed(0)
-            if self.job.distribution not in ("recorded", "normal"):
-                generator = torch._C.Generator("cpu")
-                generator.manual_seed(self.job.seed)
-                mode.redraw = lambda tensor: redraw_(tensor, self.job.distribution, generator)
+        if self.job.seed:
+            torch.manual_seed(0)
+        if self.job.distribution not in ("recorded", "normal"):
+            generator = torch._C.Generator("cpu")
+            generator.manual_seed(self.job.seed)
+            mode.redraw = lambda tensor: redraw_(tensor, self.job.distribution, generator)
         child_hooks.install(self.recorder, self.note, self.gpu)
         CheckRecorder(self.tracker, self.encoder, self.channel).install(mode)
-        if not self.gpu:
-            child_torch.install(mode)
+        child_torch.install(mode)
 
     def capture(self) -> None:
         """Run the harness and report how it ended."""

@@ -33,6 +33,12 @@ def is_host(tensor: Any) -> bool:
     return getattr(tensor, "__dict__", {}).get(_MARK, False) is True
 
 
+def lies_in_host_memory(tensor: Any) -> bool:
+    """The same question on a real GPU."""
+    with raw():
+        return not tensor.is_cuda
+
+
 def _mark(value: Any, host: bool) -> None:
     for tensor in _shallow(value):
         if host:
@@ -67,19 +73,23 @@ def device_kind(value: Any) -> str | None:
 class DeviceMode(TorchFunctionMode):  # type: ignore[misc]
     """See the module. `redraw` changes what the random factories give: another distribution."""
 
-    def __init__(self) -> None:
+    def __init__(self, pretend: bool = True) -> None:
         super().__init__()
+        self.pretend = pretend
+        """False on a real GPU: nothing is rewritten, only comparisons and random draws are seen."""
         self.redraw: Callable[[Any], None] | None = None
         self.on_compare: Callable[..., Any] | None = None
         """Called as (name, function, args, kwargs) for the comparisons a harness makes; returns its answer."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs) if kwargs else {}
+        if self.on_compare is not None and func in _COMPARES:
+            return self.on_compare(_COMPARES[func], func, args, kwargs)
+        if not self.pretend:
+            return self._redrawn(func, func(*args, **kwargs))
         special = _SPECIAL.get(func)
         if special is not None:
             return special(self, func, args, kwargs)
-        if self.on_compare is not None and func in _COMPARES:
-            return self.on_compare(_COMPARES[func], func, args, kwargs)
         asked = None
         if kwargs.get("device") is not None:
             asked = device_kind(kwargs["device"])
@@ -109,8 +119,13 @@ class DeviceMode(TorchFunctionMode):  # type: ignore[misc]
                         _mark(result, True)
                 else:
                     _mark(result, True)
-            if self.redraw is not None and func in _RANDOM and isinstance(result, torch.Tensor):
+            self._redrawn(func, result)
+
+    def _redrawn(self, func: Any, result: Any) -> Any:
+        if self.redraw is not None and func in _RANDOM and isinstance(result, torch.Tensor):
+            with raw():
                 self.redraw(result)
+        return result
 
 
 def _get_is_cuda(mode: DeviceMode, func: Any, args: Any, kwargs: Any) -> bool:
