@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from sandbox.kernel import Kernel
-from skills.triton_source import TL, JitFunction, Launch, TritonSource
+from skills.triton_source import TL, JitFunction, TritonSource
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -233,8 +233,3 @@ def insert_function_before(source: TritonSource, function: JitFunction, text: st
     start = min([source.span(node)[0], *(source.span(d)[0] for d in function.node.decorators)])
     at = source.data.rfind(b"\n", 0, start) + 1
     return Edit(at, at, f"{text.rstrip()}\n\n\n")
-
-
-def launch_options(launch: Launch) -> dict[str, cst.BaseExpression]:
-    """Keyword arguments of a launch by name."""
-    return {a.keyword.value: a.value for a in launch.call.args if a.keyword is not None}

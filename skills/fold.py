@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -11,7 +11,8 @@ import libcst as cst
 from skills.edit import Edit, replace
 from skills.idioms import bound_argument, names_in, needs_parentheses, tl_call
 from skills.knobs import grid_expression
-from skills.triton_source import JitFunction, Launch, TritonSource, argument, dotted_name, int_value, walk
+from skills.literals import int_value
+from skills.triton_source import JitFunction, Launch, TritonSource, argument, dotted_name, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,11 +164,6 @@ def zero_like(source: TritonSource, function: JitFunction, value: cst.BaseExpres
         if known and any(dotted_name(t.target) in wanted for t in node.targets):
             return source.code(node.value)
     return None
-
-
-def substituted(text: str, names: Mapping[str, str]) -> str:
-    """Whole words replaced."""
-    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda m: names.get(m[0], m[0]), text)
 
 
 def unused(source: TritonSource, function: JitFunction, *wanted: str) -> Iterator[str]:

@@ -13,18 +13,8 @@ import libcst as cst
 
 from skills.edit import Edit, add_argument, add_element, replace, set_keyword
 from skills.idioms import assignments, bound_argument, spread_dicts, tl_call
-from skills.triton_source import (
-    Config,
-    JitFunction,
-    Launch,
-    TritonSource,
-    argument,
-    dict_items,
-    dotted_name,
-    int_value,
-    string_value,
-    walk,
-)
+from skills.literals import int_value, string_value
+from skills.triton_source import Config, JitFunction, Launch, TritonSource, argument, dict_items, dotted_name, walk
 
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
 _OPTION_DEFAULTS = {"num_warps": 4, "num_stages": 2}

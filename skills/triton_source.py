@@ -4,7 +4,7 @@ names."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,6 +12,7 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from sandbox.kernel import Kernel
+from skills.literals import string_value
 
 TL = "triton.language"
 _WELL_KNOWN = {"tl": TL, "triton": "triton", "torch": "torch"}
@@ -326,45 +327,6 @@ def argument(call: cst.Call, name: str, position: int) -> cst.Arg | None:
     return None
 
 
-def string_value(node: cst.CSTNode | None) -> str | None:
-    """The value of a string literal (also concatenated), else None."""
-    if isinstance(node, cst.SimpleString | cst.ConcatenatedString):
-        value = node.evaluated_value
-        return value if isinstance(value, str) else None
-    return None
-
-
-def int_value(node: cst.CSTNode | None) -> int | None:
-    """The value of an integer literal, also negative or a product or power of two of literals; else None."""
-    if isinstance(node, cst.Integer):
-        return node.evaluated_value
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        inner = int_value(node.expression)
-        return None if inner is None else -inner
-    if isinstance(node, cst.BinaryOperation):
-        left, right = int_value(node.left), int_value(node.right)
-        if left is None or right is None:
-            return None
-        if isinstance(node.operator, cst.Multiply):
-            return left * right
-        if isinstance(node.operator, cst.FloorDivide) and right:
-            return left // right
-        if isinstance(node.operator, cst.Power) and 0 <= right < 64:
-            return int(left**right)
-    return None
-
-
-def float_value(node: cst.CSTNode | None) -> float | None:
-    """The value of a numeric literal, else None."""
-    if isinstance(node, cst.Float):
-        return node.evaluated_value
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        inner = float_value(node.expression)
-        return None if inner is None else -inner
-    whole = int_value(node)
-    return None if whole is None else float(whole)
-
-
 def _callee(node: cst.CSTNode) -> cst.CSTNode:
     return node.func if isinstance(node, cst.Call) else node
 
@@ -405,8 +367,3 @@ def _parsed(source: str) -> TritonSource:
 def parse_triton(kernel: Kernel) -> TritonSource:
     """The parsed file of a kernel, cached by its text."""
     return _parsed(kernel.source)
-
-
-def first_arg_text(source: TritonSource, args: Sequence[cst.Arg]) -> list[str]:
-    """The text of each positional argument."""
-    return [source.code(a.value) for a in args if a.keyword is None]

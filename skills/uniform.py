@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from skills.idioms import assignments, method_call, tl_call
-from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, int_value
+from skills.literals import int_value
+from skills.triton_source import JitFunction, TritonSource, argument, dotted_name
 
 _SCALAR_CALLS = ("program_id", "num_programs", "cdiv", "sum", "max", "min")
 _ELEMENTWISE = ("abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "maximum", "minimum", "where", "floor", "ceil")

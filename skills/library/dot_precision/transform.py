@@ -11,8 +11,9 @@ from sandbox.target import Target
 from skills.edit import apply_edits, replace
 from skills.facts import Facts
 from skills.idioms import vendor_guarded
+from skills.literals import string_value
 from skills.skill import Refusal, Site
-from skills.triton_source import TritonSource, parse_triton, string_value
+from skills.triton_source import TritonSource, parse_triton
 
 _AT_LEAST_AS_EXACT = {
     "tf32": ("ieee", "bf16x3"),

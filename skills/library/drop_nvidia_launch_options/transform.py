@@ -11,8 +11,9 @@ from sandbox.target import Target
 from skills.edit import Edit, apply_edits, drop_argument, drop_element, replace
 from skills.facts import Facts
 from skills.idioms import spread_dicts, vendor_guarded
+from skills.literals import int_value, string_value
 from skills.skill import Refusal, Site
-from skills.triton_source import TritonSource, dict_items, dotted_name, int_value, parse_triton, string_value, walk
+from skills.triton_source import TritonSource, dict_items, dotted_name, parse_triton, walk
 
 UNKNOWN_TO_HIP = frozenset(
     {

@@ -11,8 +11,9 @@ from sandbox.target import Target
 from skills.edit import Edit, add_import, apply_edits, replace, tl_name
 from skills.facts import Facts
 from skills.idioms import operand, tl_call
+from skills.literals import float_value, int_value
 from skills.skill import Refusal, Site
-from skills.triton_source import TL, JitFunction, TritonSource, float_value, int_value, parse_triton, walk
+from skills.triton_source import TL, JitFunction, TritonSource, parse_triton, walk
 from skills.uniform import Uniformity
 
 _LOG2_E = "1.4426950408889634"

@@ -13,8 +13,9 @@ from sandbox.target import Target
 from skills.edit import apply_edits, replace, tl_name
 from skills.facts import Facts
 from skills.idioms import factors, operand
+from skills.literals import float_value
 from skills.skill import Refusal, Site
-from skills.triton_source import JitFunction, TritonSource, dotted_name, float_value, parse_triton, walk
+from skills.triton_source import JitFunction, TritonSource, dotted_name, parse_triton, walk
 
 _INV_SQRT2 = 0.7071067811865476
 

@@ -20,8 +20,9 @@ from skills.knobs import (
     variant_label,
     variant_values,
 )
+from skills.literals import int_value
 from skills.skill import Refusal, Site
-from skills.triton_source import JitFunction, TritonSource, argument, int_value, parse_triton, walk
+from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
 
 _DEFAULT_STAGES = 2
 

@@ -6,8 +6,11 @@ Semantics follow the PTX ISA. What is not listed here is refused by name, never 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from skills.library.inline_ptx_to_triton.ptx_text import instructions
 
 Kind = str
 """`f32`, `f64`, `f16`, `bf16`, `s32`, `u32`, `s64`, `u64`, `pred`, or `bits` for a register of unknown meaning."""
@@ -44,32 +47,6 @@ class Names:
     libdevice: str
 
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_NOTHING = re.compile(r"^(\.reg\b.*|griddepcontrol\..*|)$", re.DOTALL)
-
-
-def instructions(asm: str) -> list[str]:
-    """The statements of a PTX snippet, without comments, braces and declarations."""
-    body = _COMMENT.sub("", asm).replace("{", " ").replace("}", " ") if _has_scope(asm) else _COMMENT.sub("", asm)
-    return [s.strip() for s in body.split(";") if not _NOTHING.match(s.strip())]
-
-
-def _has_scope(asm: str) -> bool:
-    """Whether braces open a register scope rather than list the registers of a vector operand."""
-    return asm.lstrip().startswith("{")
-
-
-def is_amd_assembly(asm: str, constraints: str) -> bool:
-    """Whether the text is AMDGCN assembly, which is none of our business."""
-    first = asm.strip().split(None, 1)[0] if asm.strip() else ""
-    return bool(re.match(r"[vs]_|ds_|global_|buffer_|flat_|;", first)) or bool(re.search(r"=&?[vsa]\b", constraints))
-
-
-def is_dependent_launch_only(asm: str) -> bool:
-    """Whether the snippet holds nothing but `griddepcontrol` instructions."""
-    return "griddepcontrol" in asm and not instructions(asm)
-
-
 def evaluate(asm: str, constraints: str, args: list[Term], names: Names) -> list[Term]:
     """The outputs of a snippet as expressions over its arguments; raises `UnknownPtxError`."""
     slots = [c.strip() for c in constraints.split(",") if c.strip() and not c.strip().startswith("~")]
@@ -103,8 +80,6 @@ def _operand(text: str, registers: Mapping[str, Term], opcode: str) -> Term:
     if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
         return Term(text.rstrip("U"), "bits", not text.startswith("-"))
     if match := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):
-        import struct
-
         value = struct.unpack(">f", bytes.fromhex(match[1]))[0]
         return Term(f'float("{value}")' if value != value or abs(value) == float("inf") else repr(value), "f32")
     if re.fullmatch(r"-?\d+\.\d*(e[+-]?\d+)?", text):
@@ -136,9 +111,7 @@ def as_kind(term: Term, kind: Kind, names: Names) -> Term:
         or (re.fullmatch(r"\(?-?[\w.]+\)?", term.text) and _is_literal(term))
     ):
         return term
-    if {term.kind, kind} == {"s32", "u32"} or term.kind == "bits" or kind in ("s32", "u32", "s64", "u64"):
-        return Term(f"{term.operand}.to({names.tl}.{TRITON_TYPES[kind]}, bitcast=True)", kind)
-    if term.kind in ("s32", "u32", "s64", "u64"):
+    if term.kind == "bits" or {term.kind, kind} & {"s32", "u32", "s64", "u64"}:
         return Term(f"{term.operand}.to({names.tl}.{TRITON_TYPES[kind]}, bitcast=True)", kind)
     return term
 
@@ -313,9 +286,9 @@ def _logic(modifiers: list[str], kind: Kind, args: list[Term], names: Names) -> 
     known = {
         0xC0: f"{a} & {b}",
         0xFC: f"{a} | {b}",
-        0x96: f"{a} ^ {b} ^ {c}",
         0x80: f"{a} & {b} & {c}",
         0xFE: f"{a} | {b} | {c}",
+        0x96: f"{a} ^ {b} ^ {c}",
         0xEA: f"({a} & {b}) | {c}",
         0xF8: f"{a} | ({b} & {c})",
         0x6A: f"({a} & {b}) ^ {c}",

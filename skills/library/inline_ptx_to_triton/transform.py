@@ -22,19 +22,12 @@ from skills.edit import (
 )
 from skills.facts import Facts
 from skills.idioms import assignments, needs_parentheses, tl_call, vendor_guarded
-from skills.library.inline_ptx_to_triton.ptx import (
-    TRITON_TYPES,
-    Names,
-    Term,
-    UnknownPtxError,
-    evaluate,
-    instructions,
-    is_amd_assembly,
-    is_dependent_launch_only,
-)
+from skills.library.inline_ptx_to_triton.ptx import TRITON_TYPES, Names, Term, UnknownPtxError, evaluate
+from skills.library.inline_ptx_to_triton.ptx_text import instructions, is_amd_assembly, is_dependent_launch_only
 from skills.library.port_cuda_libdevice.functions import HELPERS
+from skills.literals import int_value, string_value
 from skills.skill import Refusal, Site
-from skills.triton_source import TL, TritonSource, argument, int_value, parse_triton, string_value
+from skills.triton_source import TL, TritonSource, argument, parse_triton
 
 _TIMER = '''@triton.jit
 def _global_timer():

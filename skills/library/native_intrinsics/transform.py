@@ -11,8 +11,9 @@ from sandbox.target import Target
 from skills.edit import Edit, apply_edits, replace, tl_name
 from skills.facts import Facts
 from skills.idioms import tl_call
+from skills.literals import float_value
 from skills.skill import Refusal, Site
-from skills.triton_source import TL, TritonSource, float_value, parse_triton
+from skills.triton_source import TL, TritonSource, parse_triton
 from skills.uniform import Uniformity
 
 _NATIVE = ("rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "abs", "floor", "ceil", "erf", "fma")

@@ -14,8 +14,9 @@ from skills.edit import apply_edits, insert_after, insert_function_before, tl_na
 from skills.facts import Facts
 from skills.idioms import tl_call
 from skills.library.pid_swizzle.order import GROUPED, REMAP
+from skills.literals import int_value
 from skills.skill import Refusal, Site
-from skills.triton_source import JitFunction, TritonSource, argument, int_value, parse_triton, walk
+from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
 
 _GROUP = 8
 

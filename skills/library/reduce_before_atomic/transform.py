@@ -13,8 +13,9 @@ from sandbox.target import Target
 from skills.edit import Edit, apply_edits, insert_after, insert_before, replace, tl_name
 from skills.facts import Facts
 from skills.idioms import assignments, tl_call
+from skills.literals import float_value, int_value
 from skills.skill import Refusal, Site
-from skills.triton_source import JitFunction, TritonSource, argument, float_value, int_value, parse_triton, walk
+from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
 from skills.uniform import Uniformity
 
 

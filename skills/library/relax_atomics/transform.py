@@ -12,17 +12,9 @@ from sandbox.target import Target
 from skills.edit import Edit, apply_edits, insert_after, replace, set_keyword
 from skills.facts import Facts
 from skills.idioms import base_param, bound_argument, tl_call
+from skills.literals import string_value
 from skills.skill import Refusal, Site
-from skills.triton_source import (
-    JitFunction,
-    Launch,
-    TritonSource,
-    argument,
-    dotted_name,
-    parse_triton,
-    string_value,
-    walk,
-)
+from skills.triton_source import JitFunction, Launch, TritonSource, argument, dotted_name, parse_triton, walk
 
 _REDUCTIONS = ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor")
 _SIGNAL_NAME = re.compile(r"lock|flag|sem|sync|barrier|signal|ready|done|ticket|mutex", re.IGNORECASE)
