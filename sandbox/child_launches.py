@@ -110,8 +110,6 @@ class LaunchRecorder:
             self.tracker.tainted = True
         return StandInKernel(self, fn, {}, {}, None)
 
-    # --- record -----------------------------------------------------------------------------------------------------
-
     def _send_launch(
         self,
         number: int,
@@ -160,8 +158,6 @@ class LaunchRecorder:
         else:
             taken = "scalar" if kind in ("int", "float", "bool") else "unsupported"
         return {"name": param.name, "kind": taken, "value": encoded}
-
-    # --- compile ----------------------------------------------------------------------------------------------------
 
     def _compile_all(
         self, number: int, fn: Any, args: Any, kwargs: Mapping[str, Any], grid: tuple[int, int, int]
@@ -231,8 +227,6 @@ class LaunchRecorder:
             if limit is not None:
                 return False, limit, shape
         return True, None, shape
-
-    # --- execute ----------------------------------------------------------------------------------------------------
 
     def _execute(
         self,
