@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,9 @@ TARGET = load_target("gfx950")
 
 @pytest.fixture(scope="session")
 def evaluator_of(tmp_path_factory) -> Callable[[str], Evaluator]:
-    shared = tmp_path_factory.getbasetemp().parent / "evaluators"
+    own = tmp_path_factory.getbasetemp()
+    # Processes of one parallel run have folders beside each other; without them the parent holds other, older runs.
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "evaluators"
     shared.mkdir(exist_ok=True)
     held: dict[str, Evaluator] = {}
 
