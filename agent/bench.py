@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from agent.baseline import Baseline, measure
 from agent.candidate import Judgement, Measurement, Proposal
 from agent.events import Progress
+from agent.fix import TIMED_METRICS
 from agent.job import JobRequest
 from sandbox.capture import choose_executor
 from sandbox.evaluate import EvaluateOptions, Evaluation, Evaluator
@@ -87,9 +88,9 @@ class SandboxBench:
 
 
 def _expectations(proposal: Proposal) -> dict[str, str]:
-    """Metric to direction, without the promise of a repair, which the verdict itself checks."""
+    """Metric to direction, without what the verdict itself checks (a repair's promise) or a clock measures."""
     pairs = (e.split(" ", 1) for e in proposal.expects)
-    return {name: direction for name, direction in pairs if name != "builds"}
+    return {name: direction for name, direction in pairs if name != "builds" and name not in TIMED_METRICS}
 
 
 def _all_static(measured: Measurement, expects: Mapping[str, str]) -> bool:

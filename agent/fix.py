@@ -10,10 +10,10 @@ from sandbox.target import Target
 from skills.match import Match, match
 from skills.skill import Library
 
-TIMED_METRICS = frozenset(
-    {"l2_hit_rate", "hbm_bandwidth_share", "mfma_busy_share", "memory_stall_share", "time_us", "median_us"}
-)
-"""Metrics that only a run on the target can show."""
+CLOCK_METRICS = frozenset({"time_us", "median_us"})
+"""The time itself: an edit that promises nothing else is a guess that only a clock can rank, so it needs one."""
+TIMED_METRICS = CLOCK_METRICS | {"l2_hit_rate", "hbm_bandwidth_share", "mfma_busy_share", "memory_stall_share"}
+"""Metrics that only a run on a device can show. An edit with a named cause among them is offered as unmeasured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class SkillProposer:
 
     target: Target
     library: Library
+    has_clock: bool
+    """Whether a GPU is at hand to time candidates on."""
 
     def propose(self, measured: Measurement, history: Sequence[Attempt]) -> Offers:
         """Deterministic: the order is that of the library. `history` decides requirements and conflicts."""
@@ -31,12 +33,19 @@ class SkillProposer:
         unmatched = [Unmatched(u.skill.id, u.skill.data.title, u.reason) for u in matches.unmet]
         proposals: list[Proposal] = []
         for found in matches.matches:
-            obstacle = _obstacle(found, measured, kept, matched)
+            obstacle = _obstacle(found, measured, kept, matched) or self._untimed(found)
             if obstacle:
                 unmatched.append(Unmatched(found.skill.id, found.skill.data.title, obstacle))
             else:
                 proposals += _proposal(found)
         return Offers(proposals, matches.refusals, unmatched)
+
+    def _untimed(self, found: Match) -> str:
+        """Why an edit that only a clock can rank is not tried; empty when it may be."""
+        guess = found.needs_timing or all(e.metric in CLOCK_METRICS for e in found.skill.data.expects)
+        return (
+            "only a clock can tell whether it helps, and there is no GPU here" if guess and not self.has_clock else ""
+        )
 
 
 def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[str]) -> str:

@@ -19,6 +19,7 @@ from agent.report import Report
 from agent.report_build import build_report
 from agent.report_folder import write_folder
 from agent.search import Search
+from sandbox.capture import choose_executor
 from skills.skill import load_library
 
 
@@ -32,7 +33,8 @@ def optimize(request: JobRequest, folder: Path, progress: Progress) -> Report:
     with progress.phase(Phase.BENCHMARK):
         baseline = take_baseline(request, progress)
     with progress.phase(Phase.MATCH):
-        proposer = SkillProposer(request.target, load_library())
+        has_clock = choose_executor(request.options.executor) == "gpu"
+        proposer = SkillProposer(request.target, load_library(), has_clock)
         offers = proposer.propose(baseline.measurement, ())
         progress.step(f"{len(offers.proposals)} edits apply, {len(offers.refusals)} constructs are refused")
     with progress.phase(Phase.VALIDATE):
