@@ -6,8 +6,8 @@
   static void NAME(wave *w, const record *r) {                                            \
     const TA *A = source(w, r, 0);                                                        \
     const TB *B = source(w, r, 1);                                                        \
-    int ocp = w->m->arch >= 950;                                                          \
-    (void)ocp;                                                                            \
+    int ocp = w->m->arch >= 950, saturate = w->mode >> 23 & 1;                            \
+    (void)ocp, (void)saturate;                                                            \
     for (int i = 0; i < LANES; i++) { TA a = A[i]; TB b = B[i]; w->out[i] = (u32)(EXPR); } \
     finish_wide(w, r);                                                                    \
   }
@@ -22,9 +22,9 @@ PAIR(v_cvt_pknorm_i16_f32, f32, f32, norm(a, -1, 32767) | norm(b, -1, 32767) << 
 PAIR(v_cvt_pknorm_u16_f32, f32, f32, norm(a, 0, 65535) | norm(b, 0, 65535) << 16)
 PAIR(v_cvt_pknorm_i16_f16, u32, u32, norm(half_to_float(a), -1, 32767) | norm(half_to_float(b), -1, 32767) << 16)
 PAIR(v_cvt_pknorm_u16_f16, u32, u32, norm(half_to_float(a), 0, 65535) | norm(half_to_float(b), 0, 65535) << 16)
-PAIR(v_cvt_pk_fp8_f32, f32, f32, float_to_fp8(a, 0, ocp) | float_to_fp8(b, 0, ocp) << 8)
-PAIR(v_cvt_pk_bf8_f32, f32, f32, float_to_fp8(a, 1, ocp) | float_to_fp8(b, 1, ocp) << 8)
-PAIR(v_cvt_sr_f16_f32, f32, u32, double_to_half(as_f32(bits32(a) + (b >> 19)) == as_f32(bits32(a) + (b >> 19)) ? as_f32((bits32(a) + (b >> 19)) & ~0x1fffu) : a))
+PAIR(v_cvt_pk_fp8_f32, f32, f32, float_to_fp8(a, 0, ocp, saturate) | float_to_fp8(b, 0, ocp, saturate) << 8)
+PAIR(v_cvt_pk_bf8_f32, f32, f32, float_to_fp8(a, 1, ocp, saturate) | float_to_fp8(b, 1, ocp, saturate) << 8)
+PAIR(v_cvt_sr_f16_f32, f32, u32, __builtin_isfinite(a) ? float_to_half_zero(as_f32(bits32(a) + (b >> 19))) : float_to_half(a))
 PAIR(v_cvt_sr_bf16_f32, f32, u32, a != a ? bits32(a) >> 16 | 0x40 : (bits32(a) + (b >> 16)) >> 16)
 
 static void v_cvt_pk_u8_f32(wave *w, const record *r) {
@@ -45,17 +45,16 @@ static void put_byte(wave *w, const record *r, const u32 *bytes) {
   for (int i = 0; i < LANES; i++) merged[i] = (old[i] & ~(255u << shift)) | (bytes[i] & 255) << shift;
   write_rows(w, r->dst[0].index, merged, 1, EXEC(w));
 }
-static void stochastic(wave *w, const record *r, int e5m2, const f32 *scale) {
+static void stochastic(wave *w, const record *r, int e5m2) {
   const f32 *A = source(w, r, 0);
   const u32 *B = source(w, r, 1);
-  int ocp = w->m->arch >= 950;
+  int ocp = w->m->arch >= 950, saturate = w->mode >> 23 & 1;
   u32 bytes[LANES];
-  for (int i = 0; i < LANES; i++)
-    bytes[i] = float_to_fp8_random(scale ? A[i] / scale[i] : A[i], B[i], e5m2, ocp);
+  for (int i = 0; i < LANES; i++) bytes[i] = float_to_fp8_random(A[i], B[i], e5m2, ocp, saturate);
   put_byte(w, r, bytes);
 }
-static void v_cvt_sr_fp8_f32(wave *w, const record *r) { stochastic(w, r, 0, 0); }
-static void v_cvt_sr_bf8_f32(wave *w, const record *r) { stochastic(w, r, 1, 0); }
+static void v_cvt_sr_fp8_f32(wave *w, const record *r) { stochastic(w, r, 0); }
+static void v_cvt_sr_bf8_f32(wave *w, const record *r) { stochastic(w, r, 1); }
 
 static void unpack_fp8(wave *w, const record *r, int e5m2, int pair) {
   const u32 *A = source(w, r, 0);
@@ -71,23 +70,35 @@ static void v_cvt_pk_f32_fp8(wave *w, const record *r) { unpack_fp8(w, r, 0, 1);
 static void v_cvt_pk_f32_bf8(wave *w, const record *r) { unpack_fp8(w, r, 1, 1); }
 
 // Conversions with a scale (gfx950): only the scale's exponent counts. Narrowing divides by it, widening multiplies.
-static f32 power_of(u32 scale) { return as_f32(scale & 0x7f800000u ? scale & 0x7f800000u : 0x00400000u); }
+static f32 power_of(u32 scale) {
+  u32 exponent = scale & 0x7f800000u;
+  return as_f32(exponent == 0x7f800000u ? 0x7fc00000u : exponent ? exponent : 0x00400000u);
+}
+// A quotient that leaves the range of f32 is still finite.
+static f32 divided(f32 x, f32 scale) {
+  f32 q = x / scale;
+  if (scale != scale) return x != x ? x : scale;
+  return __builtin_isinf(q) && !__builtin_isinf(x) ? as_f32((bits32(q) & 0x80000000u) | 0x7f7fffff) : q;
+}
 enum format { FP8, BF8, FP4 };
 enum element { IN_F32, IN_F16, IN_BF16 };
 
-static u32 narrow_to(f32 x, int format) { return format == FP4 ? float_to_fp4(x) : float_to_fp8(x, format == BF8, 1); }
+static u32 narrow_to(f32 x, int format, int saturate) {
+  return format == FP4 ? float_to_fp4(x) : float_to_fp8(x, format == BF8, 1, saturate);
+}
 static f32 widen_from(u32 bits, int format) { return format == FP4 ? fp4_to_float(bits & 15) : fp8_to_float(bits & 255, format == BF8, 1); }
 static f32 element_of(u32 bits, int kind) { return kind == IN_F16 ? half_to_float(bits & 0xffff) : as_f32(bits << 16); }
 static u32 element_bits(f32 x, int kind) { return kind == IN_F16 ? float_to_half(x) : float_to_bf16(x); }
 
 static void narrow_pair(wave *w, const record *r, int format, int kind) {
   const u32 *A = source(w, r, 0), *B = source(w, r, 1), *C = kind == IN_F32 ? source(w, r, 2) : B;
+  int saturate = w->mode >> 23 & 1;
   u32 bytes[LANES];
   for (int i = 0; i < LANES; i++) {
     f32 scale = power_of(C[i]);
     f32 low = kind == IN_F32 ? as_f32(A[i]) : element_of(A[i], kind);
     f32 high = kind == IN_F32 ? as_f32(B[i]) : element_of(A[i] >> 16, kind);
-    u32 first = narrow_to(low / scale, format), second = narrow_to(high / scale, format);
+    u32 first = narrow_to(divided(low, scale), format, saturate), second = narrow_to(divided(high, scale), format, saturate);
     bytes[i] = first | second << (format == FP4 ? 4 : 8);
   }
   if (format == FP4) {

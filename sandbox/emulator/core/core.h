@@ -290,8 +290,9 @@ void floats_to_halves(const f32 *in, u32 *out);
 u32 float_to_bf16(f32 value);
 static inline f32 bf16_to_float(u32 b) { return as_f32(b << 16); }
 f32 fp8_to_float(u32 byte, int e5m2, int ocp);
-u32 float_to_fp8(f32 value, int e5m2, int ocp);
-u32 float_to_fp8_random(f32 value, u32 random, int e5m2, int ocp);
+// `saturate` (MODE.FP16_OVFL): finite values too large become the largest number instead of infinity or NaN.
+u32 float_to_fp8(f32 value, int e5m2, int ocp, int saturate);
+u32 float_to_fp8_random(f32 value, u32 random, int e5m2, int ocp, int saturate);
 f32 fp4_to_float(u32 nibble);
 f32 fp6_to_float(u32 bits, int e3m2);
 u32 float_to_fp4(f32 value);

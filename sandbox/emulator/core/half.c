@@ -16,7 +16,9 @@ static f32 fraction(f32 x) {
   f32 rest = x - floorf(x);
   return rest < 0x1.ffcp-1f || rest != rest ? rest : 0x1.ffcp-1f;
 }
-static f32 turn(f32 x) { return (f32)(6.283185307179586 * (f64)(x - floorf(x))); }
+// Sine and cosine of an angle in revolutions; constant outside the valid range of 256 turns.
+static f32 sine(f32 x) { return fabsf(x) > 256 && !isinf(x) ? 0 : (f32)sin(6.283185307179586 * fmod((f64)x, 1.0)); }
+static f32 cosine(f32 x) { return fabsf(x) > 256 && !isinf(x) ? 1 : (f32)cos(6.283185307179586 * fmod((f64)x, 1.0)); }
 
 // One lane loop over halves widened to f32.
 #define HALF1(NAME, EXPR)                                                                 \

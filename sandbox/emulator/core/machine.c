@@ -295,4 +295,5 @@ void ws_state(group *g, u32 number, u32 **sgprs, u32 **vgprs, u64 *scc, i64 *at)
   *scc = w->scc;
   *at = w->at;
 }
+void ws_set_scc(group *g, u32 number, u64 scc) { g->waves[number].scc = scc; }
 void ws_close(group *g) { free_groups(g, 1); }

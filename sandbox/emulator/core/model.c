@@ -1,10 +1,10 @@
 // Models behind the counters that depend on hardware organisation: L2 traffic and LDS bank conflicts. They are models, not
 // measurements: lines of 128 bytes, one 4 MiB 16-way L2 per XCD with least-recently-used replacement, workgroups dealt to
-// the XCDs in turn; 32 LDS banks of one dword.
+// the XCDs in turn; 32 LDS banks of one dword (64 on gfx950).
 #include "core.h"
 #include <stdlib.h>
 
-enum { LINE = 128, WAYS = 16, SETS = (4 << 20) / LINE / WAYS, BANKS = 32, EMPTY = 0 };
+enum { LINE = 128, WAYS = 16, SETS = (4 << 20) / LINE / WAYS, MAX_BANKS = 64 };
 
 struct cache {
   u64 tag[SETS][WAYS];
@@ -57,18 +57,18 @@ void model_access(wave *w, const u64 *addresses, u64 mask, u32 bytes, int kind) 
 // a group each bank serves one dword a cycle, and equal dwords are one.
 void model_banks(wave *w, const u32 *addresses, u64 mask, u32 bytes) {
   int group = bytes >= 16 ? 8 : bytes >= 8 ? 16 : 32;
-  u32 dwords = bytes < 4 ? 1 : bytes / 4;
+  u32 dwords = bytes < 4 ? 1 : bytes / 4, banks = w->m->arch >= 950 ? 64 : 32;
   for (int start = 0; start < LANES; start += group) {
-    u32 distinct[BANKS][LANES], count[BANKS] = {0}, most = 0;
+    u32 distinct[MAX_BANKS][LANES], count[MAX_BANKS] = {0}, most = 0;
     for (int i = start; i < start + group; i++) {
       if (!(mask >> i & 1)) continue;
       for (u32 d = 0; d < dwords; d++) {
-        u32 word = addresses[i] / 4 + d, bank = word % BANKS, k = 0;
+        u32 word = addresses[i] / 4 + d, bank = word % banks, k = 0;
         while (k < count[bank] && distinct[bank][k] != word) k++;
         if (k == count[bank]) distinct[bank][count[bank]++] = word;
       }
     }
-    for (int b = 0; b < BANKS; b++) most = count[b] > most ? count[b] : most;
+    for (u32 b = 0; b < banks; b++) most = count[b] > most ? count[b] : most;
     if (most > 1) w->m->traffic.lds_conflicts += most - 1;
   }
 }

@@ -89,7 +89,10 @@ f32 fp8_to_float(u32 byte, int e5m2, int ocp) {
   return sign * ldexpf((f32)(mantissa | 1u << fraction), (int)exponent - bias - fraction);
 }
 
-static u32 encode_fp8(u32 sign, u64 magnitude, int exponent, int e5m2, int ocp, u64 noise, int noise_bits) {
+// What stands for infinity: there is one only in OCP e5m2.
+static u32 overflowed(u32 sign, int e5m2, int ocp) { return !ocp ? 0x80 : sign | (e5m2 ? 0x7c : 0x7f); }
+
+static u32 encode_fp8(u32 sign, u64 magnitude, int exponent, int e5m2, int ocp, int saturate, u64 noise, int noise_bits) {
   int fraction = e5m2 ? 2 : 3, bias = (e5m2 ? 15 : 7) + (ocp ? 0 : 1);
   int least = 1 - bias, shift = 23 - fraction + (exponent < least ? least - exponent : 0);
   u64 rounded;
@@ -101,22 +104,24 @@ static u32 encode_fp8(u32 sign, u64 magnitude, int exponent, int e5m2, int ocp, 
   }
   if (exponent >= least) rounded += (u64)(exponent - least) << fraction;
   u32 largest = ocp ? (e5m2 ? 0x7b : 0x7e) : 0x7f;
-  u32 value = rounded > largest ? largest : (u32)rounded;  // overflow saturates
-  return !ocp && value == 0 ? 0 : sign | value;
+  if (rounded > largest) return saturate ? sign | largest : overflowed(sign, e5m2, ocp);
+  return !ocp && rounded == 0 ? 0 : sign | (u32)rounded;
 }
 
-static u32 to_fp8(f32 value, int e5m2, int ocp, u64 noise, int noise_bits) {
+static u32 to_fp8(f32 value, int e5m2, int ocp, int saturate, u64 noise, int noise_bits) {
   u32 bits = bits32(value), sign = bits >> 24 & 128;
   i32 exponent = (i32)(bits >> 23 & 255) - 127;
-  if (value != value) return ocp ? sign | 0x7f : 0x80;
-  if (__builtin_isinf(value)) return ocp ? (e5m2 ? sign | 0x7c : sign | 0x7f) : 0x80;
+  if (value != value) return ocp ? sign | (e5m2 ? 0x7e : 0x7f) : 0x80;
+  if (__builtin_isinf(value)) return overflowed(sign, e5m2, ocp);
   if (value == 0) return ocp ? sign : 0;
   u64 magnitude = bits & 0x7fffff;
   if (exponent == -127) exponent = -126; else magnitude |= 0x800000;
-  return encode_fp8(sign, magnitude, exponent, e5m2, ocp, noise, noise_bits);
+  return encode_fp8(sign, magnitude, exponent, e5m2, ocp, saturate, noise, noise_bits);
 }
-u32 float_to_fp8(f32 value, int e5m2, int ocp) { return to_fp8(value, e5m2, ocp, 0, 0); }
-u32 float_to_fp8_random(f32 value, u32 random, int e5m2, int ocp) { return to_fp8(value, e5m2, ocp, random, 32); }
+u32 float_to_fp8(f32 value, int e5m2, int ocp, int saturate) { return to_fp8(value, e5m2, ocp, saturate, 0, 0); }
+u32 float_to_fp8_random(f32 value, u32 random, int e5m2, int ocp, int saturate) {
+  return to_fp8(value, e5m2, ocp, saturate, random, 32);
+}
 
 f32 fp4_to_float(u32 nibble) {
   static const f32 values[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};

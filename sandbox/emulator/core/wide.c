@@ -126,8 +126,8 @@ static void v_mad_i64_i32(wave *w, const record *r) {
   u32 *D = w->out;
   u64 carries = 0, exec = EXEC(w);
   for (int i = 0; i < LANES; i++) {
-    i64 product = (i64)(i32)A[i] * (i32)B[i], sum;
-    carries |= (u64)__builtin_add_overflow(product, (i64)lane64(C, i), &sum) << i;
+    __int128 sum = (__int128)((i64)(i32)A[i] * (i32)B[i]) + (i64)lane64(C, i);  // 65 bits; the highest is the carry
+    carries |= (u64)(sum >> 64 & 1) << i;
     put64(D, i, (u64)sum);
   }
   finish_wide(w, r);
