@@ -116,7 +116,7 @@ TWO_SOURCES: dict[str, Callable[[int, int], Result]] = {
     "s_bfe_i32": _bit_field(32, True),
     "s_bfe_u64": _bit_field(64, False),
     "s_bfe_i64": _bit_field(64, True),
-    "s_absdiff_i32": lambda a, b: ((v := abs(_signed(a) - _signed(b)) & _M32), int(v != 0)),
+    "s_absdiff_i32": lambda a, b: ((v := abs(_signed(a - b & _M32)) & _M32), int(v != 0)),
     "s_lshl1_add_u32": _shift_add(1),
     "s_lshl2_add_u32": _shift_add(2),
     "s_lshl3_add_u32": _shift_add(3),
