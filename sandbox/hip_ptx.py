@@ -62,10 +62,8 @@ class _Translation:
             self.lines.append(i.opcode)
         elif i.opcode == ".reg":
             self._declare(i)
-        elif (
-            i.opcode in _NO_EFFECT
-            or ((i.opcode, *i.modifiers[:1]) in {("cp", "async")}
-            and i.has("commit_group", "wait_group", "wait_all"))
+        elif i.opcode in _NO_EFFECT or (
+            (i.opcode, *i.modifiers[:1]) in {("cp", "async")} and i.has("commit_group", "wait_group", "wait_all")
         ):
             self.lines.append("wavesmith::ptx::wait();" if i.has("wait_group", "wait_all", "wait") else ";")
         else:

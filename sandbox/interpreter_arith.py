@@ -230,7 +230,7 @@ def high_product(a: Array, b: Array) -> Array:
     a0, a1, b0, b1 = ua & low, ua >> half, ub & low, ub >> half
     middle = a1 * b0 + ((a0 * b0) >> half)
     other = a0 * b1 + (middle & low)
-    return (a1 * b1 + (middle >> half) + (other >> half)).view(a.dtype)
+    return np.asarray(a1 * b1 + (middle >> half) + (other >> half)).view(a.dtype)
 
 
 def _fma(a: Array, b: Array, c: Array) -> Array:

@@ -123,7 +123,7 @@ def _byte_perm(a: Array, b: Array, selector: Array) -> Array:
 
 def _signed_high(a: Array, b: Array) -> Array:
     high = high_product(a, b)
-    return high - np.where(a < 0, b, 0).astype(a.dtype) - np.where(b < 0, a, 0).astype(a.dtype)
+    return np.asarray(high - np.where(a < 0, b, 0).astype(a.dtype) - np.where(b < 0, a, 0).astype(a.dtype))
 
 
 _INTEGER: dict[str, Function] = {
@@ -156,7 +156,7 @@ def extern_elementwise(op: Op, args: list[Array]) -> Array:
         return _directed(match[1], match[2], args)
     for candidate in (name, name.removesuffix("f"), name.removesuffix("d")):
         if candidate in _TEST:
-            return _TEST[candidate](args[0]).astype(held_dtype(result))
+            return np.asarray(_TEST[candidate](args[0])).astype(held_dtype(result))
         if candidate in _WHOLE:
             return to_integer(_WHOLE[candidate](args[0].astype(np.float64)), result)
         if candidate in _INTEGER and not is_float(op.operand_types[0].element):
@@ -182,9 +182,10 @@ def _directed(operation: str, mode: str, args: list[Array]) -> Array:
     """float32 arithmetic rounded down, up or toward zero: the nearest result, moved by one step where it is past."""
     if args[0].dtype != np.float32 and mode != "rn":
         raise IrError(f"directed rounding of float64 {operation} is not interpreted")
-    a, *rest = [x.astype(np.longdouble) for x in args]
-    b = rest[0] if rest else np.longdouble(1)
-    exact: Any = {
+    wide: list[Array] = [x.astype(np.longdouble) for x in args]
+    a, rest = wide[0], wide[1:]
+    b: Array = rest[0] if rest else np.ones_like(a)
+    forms: dict[str, Callable[[], tuple[Any, Any]]] = {
         "add": lambda: _sum(a, b),
         "sub": lambda: _sum(a, -b),
         "mul": lambda: (a * b, 0),
@@ -192,7 +193,8 @@ def _directed(operation: str, mode: str, args: list[Array]) -> Array:
         "rcp": lambda: (1 / a, 0),
         "sqrt": lambda: (np.sqrt(a), 0),
         "fma": lambda: _sum(a * b, rest[1]),
-    }[operation]()
+    }
+    exact = forms[operation]()
     near = np.asarray(exact[0]).astype(args[0].dtype)
     if mode == "rn":
         return near

@@ -188,7 +188,7 @@ def to_integer(values: Array, element: str, *, unsigned: bool = False) -> Array:
     """Truncated toward zero, saturated at the ends of the type and 0 for NaN, as AMD's conversions do."""
     dtype = held_dtype(element)
     if dtype == np.bool_:
-        return values != 0
+        return np.asarray(values != 0)
     limits = np.iinfo(_UNSIGNED[dtype] if unsigned else dtype)
     whole = np.trunc(np.nan_to_num(values.astype(np.float64), nan=0.0))
     inside = np.clip(whole, float(limits.min), float(limits.max))

@@ -48,7 +48,7 @@ def shape_op(op: Op, args: list[Array]) -> Array | tuple[Array, ...]:
         case "tt.cat":
             parts = [full(a, t) for a, t in zip(args, op.operand_types, strict=True)]
             programs = max(p.shape[0] for p in parts)
-            return np.concatenate([np.broadcast_to(p, (programs, *p.shape[1:])) for p in parts], axis=1)
+            return np.asarray(np.concatenate([np.broadcast_to(p, (programs, *p.shape[1:])) for p in parts], axis=1))
         case "tt.make_range":
             numbers: Array = np.arange(int(op.attributes["start"]), int(op.attributes["end"]), dtype=np.int32)
             return numbers[None]

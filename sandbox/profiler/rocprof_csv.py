@@ -171,8 +171,16 @@ def _dispatch(row: Row, ordinal: int, counters: Mapping[str, float]) -> Dispatch
         ordinal if dispatch_id is None else dispatch_id,
         kernel_name(found["kernel"] or ""),
         agent,
-        counters=counters,
-        **values,
+        values["start_ns"],
+        values["end_ns"],
+        values["grid_size"],
+        values["workgroup_size"],
+        values["lds_bytes"],
+        values["scratch_bytes_per_item"],
+        values["vgpr_count"],
+        values["accum_vgpr_count"],
+        values["sgpr_count"],
+        counters,
     )
 
 

@@ -15,8 +15,7 @@ from sandbox.emulator import fast
 LIMIT = 250
 """Instructions of each kernel: the first workgroup, all of its waves in turn."""
 WHOLE = tuple(
-    f"hip_{name}"
-    for name in ("division", "half_packed", "integer_tricks", "long_math", "conversions", "short_packed")
+    f"hip_{name}" for name in ("division", "half_packed", "integer_tricks", "long_math", "conversions", "short_packed")
 )
 """Kernels compared to their end, because they are short and dense."""
 

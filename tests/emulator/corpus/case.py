@@ -77,7 +77,11 @@ def outputs_match(
                 torch.testing.assert_close(got, want.to(got.dtype), rtol=0, atol=0, msg=lambda m, n=name: f"{n}: {m}")
                 continue
             torch.testing.assert_close(
-                got.to(torch.float64), want.to(torch.float64), rtol=rtol, atol=atol, equal_nan=equal_nan,
+                got.to(torch.float64),
+                want.to(torch.float64),
+                rtol=rtol,
+                atol=atol,
+                equal_nan=equal_nan,
                 msg=lambda m, n=name: f"{n}: {m}",
             )
 

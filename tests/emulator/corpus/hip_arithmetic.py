@@ -63,7 +63,7 @@ def division_reference(v: Values) -> Values:
 
 def half_packed_reference(v: Values) -> Values:
     x, y = v["a"].double(), v["b"].double()
-    half = lambda t: t.to(F16).double()  # noqa: E731 - a rounding step
+    half = lambda t: t.to(F16).double() - a rounding step
     swapped = torch.stack([x[:, 1], y[:, 0]], 1)
     rows = [x + y, half(x * y) - x, x * y + x, torch.minimum(x, y), torch.maximum(x, -y), swapped + y]
     return {"out": torch.cat([half(row) for row in rows]), "dots": (x * y).sum(1) + 0.5}
@@ -71,7 +71,7 @@ def half_packed_reference(v: Values) -> Values:
 
 def half_reference(v: Values) -> Values:
     x, y = v["a"].double(), v["b"].double()
-    half = lambda t: t.to(F16).double()  # noqa: E731 - a rounding step
+    half = lambda t: t.to(F16).double() - a rounding step
     rows = [x + half(y * x), x / y, x.abs().sqrt(), half(x.floor() + y.ceil()) + x.trunc()]
     rows += [torch.where(x < y, x * y + x, torch.maximum(x, y)), half((x * 8).trunc()) + half((y * 8).abs().trunc())]
     return {"out": torch.cat([half(row) for row in [*rows, (v["a"].float() * v["b"].float()).double()]])}
@@ -157,8 +157,8 @@ def _toward_zero_half(x: torch.Tensor) -> torch.Tensor:
 def conversions_reference(v: Values) -> Values:
     x, index = v["a"], torch.arange(N)
     y = x.roll(-1)
-    word = lambda low, high: (low & 0xFFFF) | (high.int() << 16)  # noqa: E731 - packing two halves
-    norm = lambda t, low, scale: ((t * 0.01).clamp(low, 1).double() * scale).round().int()  # noqa: E731
+    word = lambda low, high: (low & 0xFFFF) | (high.int() << 16) - packing two halves
+    norm = lambda t, low, scale: ((t * 0.01).clamp(low, 1).double() * scale).round().int()
     byte = x.double().clamp(0, 255).round().int()
     rows = [word(_toward_zero_half(x), _toward_zero_half(y)), word(norm(x, -1, 32767), norm(y, -1, 32767))]
     rows += [word(norm(x, 0, 65535), norm(y, 0, 65535)), byte << 16 | 0x11003344]
@@ -189,14 +189,19 @@ def rounding_reference(v: Values) -> Values:
 
 
 def cases() -> list[Case]:
-    pair = lambda dtype, *shape: {"a": randn(*shape, dtype=dtype, seed=1) * 3, "b": randn(*shape, dtype=dtype, seed=2)}  # noqa: E731
-    words = lambda dtype: {"a": randint(-(2**31), 2**31, N, dtype=I64, seed=1) * (1 if dtype == I32 else 2**31 + 12345),  # noqa: E731
-                           "b": randint(-(2**31), 2**31, N, dtype=I64, seed=2) * (1 if dtype == I32 else 2**22 + 77)}
-    integers = lambda dtype, rows: {**{k: t.to(dtype) for k, t in words(dtype).items()},  # noqa: E731
-                                    "out": zeros(rows * N, dtype=dtype), "n": N}
+    pair = lambda dtype, *shape: {"a": randn(*shape, dtype=dtype, seed=1) * 3, "b": randn(*shape, dtype=dtype, seed=2)}
+    words = lambda dtype: {
+        "a": randint(-(2**31), 2**31, N, dtype=I64, seed=1) * (1 if dtype == I32 else 2**31 + 12345),
+        "b": randint(-(2**31), 2**31, N, dtype=I64, seed=2) * (1 if dtype == I32 else 2**22 + 77),
+    }
+    integers = lambda dtype, rows: {
+        **{k: t.to(dtype) for k, t in words(dtype).items()},
+        "out": zeros(rows * N, dtype=dtype),
+        "n": N,
+    }
     launch = {"grid": (3,), "block": (64,)}
     file = "arithmetic.hip"
-    whole = lambda: (torch.randint(1, 2**22, (N,), generator=generator(3)) * 2 - 2**22 + 1).float()  # noqa: E731
+    whole = lambda: (torch.randint(1, 2**22, (N,), generator=generator(3)) * 2 - 2**22 + 1).float()
     return [
         hip_case(file, "double_math", lambda: {**pair(F64, N), "out": zeros(8 * N, dtype=F64), "n": N},
                  outputs_match(double_reference, rtol=3e-16, atol=1e-300), **launch),

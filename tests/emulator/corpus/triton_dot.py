@@ -236,16 +236,25 @@ def cases() -> list[Case]:
         _matmul("bf16_16x16", bf16, f32, (32, 64, 64), (32, 64, 32), matrix_instr_nonkdim=16, warps=1),
         _matmul("fp32", f32, f32, (64, 64, 48), (64, 64, 16), tolerance=(1e-5, 1e-4)),
         _matmul("fp32_16x16", f32, f32, (32, 32, 32), (32, 32, 32), tolerance=(1e-5, 1e-4), matrix_instr_nonkdim=16),
-        _matmul("tf32", f32, f32, (64, 64, 32), (64, 64, 32), precision="tf32", tolerance=(2e-2, 3e-2),
-                archs=("gfx942",)),
+        _matmul(
+            "tf32", f32, f32, (64, 64, 32), (64, 64, 32), precision="tf32", tolerance=(2e-2, 3e-2), archs=("gfx942",)
+        ),
         _matmul("bf16x3", f32, f32, (32, 32, 32), (32, 32, 32), precision="bf16x3", tolerance=(1e-4, 1e-3)),
         _matmul("e4m3", _native_e4m3, f32, (64, 64, 128), (64, 64, 64), tolerance=(1e-5, 1e-3)),
-        _matmul("e4m3_16x16", _native_e4m3, f32, (32, 32, 128), (32, 32, 128), tolerance=(1e-5, 1e-3),
-                matrix_instr_nonkdim=16),
+        _matmul(
+            "e4m3_16x16",
+            _native_e4m3,
+            f32,
+            (32, 32, 128),
+            (32, 32, 128),
+            tolerance=(1e-5, 1e-3),
+            matrix_instr_nonkdim=16,
+        ),
         _matmul("e5m2", _native_e5m2, f32, (64, 64, 128), (64, 64, 64), tolerance=(1e-5, 1e-3)),
         _matmul("int8", torch.int8, torch.int32, (64, 64, 128), (64, 64, 64), tolerance=(0, 0)),
-        _matmul("int8_16x16", torch.int8, torch.int32, (32, 32, 64), (32, 32, 64), tolerance=(0, 0),
-                matrix_instr_nonkdim=16),
+        _matmul(
+            "int8_16x16", torch.int8, torch.int32, (32, 32, 64), (32, 32, 64), tolerance=(0, 0), matrix_instr_nonkdim=16
+        ),
         *_special_cases(),
         _scaled("mxfp8", "e4m3", "e4m3", 64, 64, 128),
         _scaled("mxfp8_e5m2", "e5m2", "e4m3", 32, 64, 128),
