@@ -63,7 +63,7 @@ def division_reference(v: Values) -> Values:
 
 def half_packed_reference(v: Values) -> Values:
     x, y = v["a"].double(), v["b"].double()
-    half = lambda t: t.to(F16).double() - a rounding step
+    half = lambda t: t.to(F16).double()  # a rounding step
     swapped = torch.stack([x[:, 1], y[:, 0]], 1)
     rows = [x + y, half(x * y) - x, x * y + x, torch.minimum(x, y), torch.maximum(x, -y), swapped + y]
     return {"out": torch.cat([half(row) for row in rows]), "dots": (x * y).sum(1) + 0.5}
@@ -71,7 +71,7 @@ def half_packed_reference(v: Values) -> Values:
 
 def half_reference(v: Values) -> Values:
     x, y = v["a"].double(), v["b"].double()
-    half = lambda t: t.to(F16).double() - a rounding step
+    half = lambda t: t.to(F16).double()  # a rounding step
     rows = [x + half(y * x), x / y, x.abs().sqrt(), half(x.floor() + y.ceil()) + x.trunc()]
     rows += [torch.where(x < y, x * y + x, torch.maximum(x, y)), half((x * 8).trunc()) + half((y * 8).abs().trunc())]
     return {"out": torch.cat([half(row) for row in [*rows, (v["a"].float() * v["b"].float()).double()]])}
@@ -157,7 +157,7 @@ def _toward_zero_half(x: torch.Tensor) -> torch.Tensor:
 def conversions_reference(v: Values) -> Values:
     x, index = v["a"], torch.arange(N)
     y = x.roll(-1)
-    word = lambda low, high: (low & 0xFFFF) | (high.int() << 16) - packing two halves
+    word = lambda low, high: (low & 0xFFFF) | (high.int() << 16)  # packing two halves
     norm = lambda t, low, scale: ((t * 0.01).clamp(low, 1).double() * scale).round().int()
     byte = x.double().clamp(0, 255).round().int()
     rows = [word(_toward_zero_half(x), _toward_zero_half(y)), word(norm(x, -1, 32767), norm(y, -1, 32767))]
