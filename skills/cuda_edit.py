@@ -108,7 +108,7 @@ def constants(source: HipSource) -> dict[str, int]:
     found: dict[str, int] = {}
     definitions = [
         *re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+)$", text, re.M),
-        *re.findall(r"\b(?:constexpr|const)\b[\w\s]*?\b(\w+)\s*=\s*([^;{]+);", text),
+        *_declared(text),
         *re.findall(r"[{,]\s*(\w+)\s*=\s*([\w\s*+()<<-]+?)\s*(?=[,}])", text),
     ]
     for _ in range(3):
@@ -117,6 +117,14 @@ def constants(source: HipSource) -> dict[str, int]:
             if value is not None:
                 found[name] = value
     return found
+
+
+def _declared(text: str) -> Iterator[tuple[str, str]]:
+    """Name and initialiser of every `const` declarator; one declaration may hold several, separated by commas."""
+    for declaration in re.findall(r"\b(?:constexpr|const)\b[\w\s]*?\b(\w+\s*=[^;{]+);", text):
+        for part in re.split(r",(?=\s*\w+\s*=[^=])", declaration):
+            name, _, expression = part.partition("=")
+            yield name.strip(), expression.strip()
 
 
 def constant_value(expression: str, known: Mapping[str, int]) -> int | None:

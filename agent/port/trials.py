@@ -55,6 +55,17 @@ def shapes(
                 yield shape
 
 
+def lds_is_unknown(source: HipSource, function: KernelFunction) -> bool:
+    """Whether the kernel may ask for more LDS than a target has, by a size that only a run would tell.
+
+    Without an opt-in CUDA grants 48 KB of dynamic shared memory, which every target has.
+    """
+    if "MaxDynamicSharedMemorySize" not in source.masked:
+        return False
+    sizes = [shared for _, _, shared in _own_launches(source, function)]
+    return not sizes or any(size is None for size in sizes)
+
+
 def _own_launches(source: HipSource, function: KernelFunction) -> Iterator[tuple[Dim, Dim, int | None]]:
     known = constants(source)
     pattern = rf"\b{function.name}\s*(?:<[^;{{}}<>]*(?:<[^<>]*>[^;{{}}<>]*)*>)?\s*<<<(?P<config>[^;]*?)>>>"

@@ -16,7 +16,7 @@ from agent.port.reference_run import ParameterInfo, ReferenceBuildError, Referen
 from agent.port.reference_source import reference_tree
 from agent.port.request import PortRequest, Project
 from agent.port.result import KernelVerdict, Trial
-from agent.port.trials import Comparison, Shape, compare, make_arguments, shapes
+from agent.port.trials import Comparison, Shape, compare, lds_is_unknown, make_arguments, shapes
 from sandbox.emulator.loader import CodeObject, load_code_object
 from sandbox.emulator.memory import Memory
 from sandbox.emulator.run import emulate
@@ -163,6 +163,9 @@ def _verdict(
         return verdict(Correctness.COMPILED, f"no input can be made up for {other[0]}")
     if not any(p.kind == "pointer" for p in parameters):
         return verdict(Correctness.COMPILED, "it has no buffer whose contents could be compared")
+    if "extern" in source.slice(subject.function.body) and lds_is_unknown(source, subject.function):
+        reason = "it asks for more than 48 KB of LDS by a size that only a run tells, so no trial shows that it fits"
+        return verdict(Correctness.COMPILED, reason)
     trials, reason = _run_trials(subject, parameters, names, source, program, request)
     wrong = [t for t in trials if t.status == "different"]
     if wrong:
