@@ -15,7 +15,7 @@ from sandbox.capture import Capture, capture
 from sandbox.compiling import Compiled, CompileError, unpack
 from sandbox.errors import InputError
 from sandbox.kernel import Kernel
-from sandbox.profiler.profile import Profile
+from sandbox.profiler.metrics import Profile
 from sandbox.profiler.static import static_profile
 from sandbox.replay import Replay, replay
 from sandbox.target import Target

@@ -13,7 +13,7 @@ from agent.job import JobRequest
 from sandbox.capture import choose_executor
 from sandbox.evaluate import EvaluateOptions, Evaluation, Evaluator
 from sandbox.kernel import Kernel
-from sandbox.profiler.profile import Profile
+from sandbox.profiler.metrics import Profile
 from sandbox.profiler.static import compare_static, resource_gains
 from sandbox.target import Target
 from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain

@@ -16,7 +16,7 @@ from sandbox.profiler.counters import metrics_of
 from sandbox.profiler.dispatches import Dispatch, ProfilerData
 from sandbox.profiler.rocprof import read_rocprof
 from sandbox.profiler.stalls import stall_profile
-from sandbox.profiler.trace import TraceSummary, compare, read_trace, worth_porting
+from sandbox.profiler.timeline import TraceSummary, compare, read_trace, worth_porting
 from sandbox.target import Target, load_target
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

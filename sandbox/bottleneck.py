@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sandbox.limits import LimitFinding
-from sandbox.profiler.profile import Profile, SourceCount
+from sandbox.profiler.metrics import Profile, SourceCount
 from sandbox.target import Target
 
 

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from sandbox.bottleneck import Bottleneck
-from sandbox.profiler.profile import Profile
+from sandbox.profiler.metrics import Profile
 from sandbox.target import Target
 
 

@@ -32,7 +32,7 @@ from sandbox.isolation import Limits
 from sandbox.judging import errors_of, hardware_faults, judge_calls, judge_hardware, without_findings
 from sandbox.kernel import Kernel, Language
 from sandbox.oracle import Reference, references
-from sandbox.profiler.profile import Profile
+from sandbox.profiler.metrics import Profile
 from sandbox.statements import correctness_statement
 from sandbox.target import Target
 from sandbox.timed import time_calls, timed_gain

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sandbox.compiling import Compiled
-from sandbox.profiler.profile import Profile
+from sandbox.profiler.metrics import Profile
 from sandbox.profiler.static import compare_static, resource_gains, static_profile
 from sandbox.statements import counted_statement, static_statement
 from sandbox.target import Target

@@ -1,7 +1,7 @@
 """The classifier on profiles with known numbers: what it names, in which order, and when it stays silent."""
 
 from sandbox.bottleneck import Bottleneck, LaunchShape, classify
-from sandbox.profiler.profile import Metric, Profile
+from sandbox.profiler.metrics import Metric, Profile
 from sandbox.target import load_target
 
 GFX942 = load_target("gfx942")

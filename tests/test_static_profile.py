@@ -11,7 +11,7 @@ from sandbox.bottleneck import LaunchShape, classify
 from sandbox.compiling import Compiled, compile_launch
 from sandbox.limits import check_launch
 from sandbox.profiler import amdgcn
-from sandbox.profiler.profile import Metric, Profile
+from sandbox.profiler.metrics import Metric, Profile
 from sandbox.profiler.static import asm_profile, compare_static, resource_gains, static_profile
 from sandbox.target import load_target
 

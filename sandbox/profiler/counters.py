@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sandbox.profiler.dispatches import Agent, Dispatch
-from sandbox.profiler.profile import Metric, Source
+from sandbox.profiler.metrics import Metric, Source
 from sandbox.target import Target
 
 SHORT_DISPATCH_NS = 100_000

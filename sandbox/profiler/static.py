@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.profiler import amdgcn
 from sandbox.profiler.amdgcn import Instruction
-from sandbox.profiler.profile import Metric, Profile, SourceCount
+from sandbox.profiler.metrics import Metric, Profile, SourceCount
 from sandbox.target import Target
 
 if TYPE_CHECKING:

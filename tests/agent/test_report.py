@@ -21,7 +21,7 @@ from agent.search import Found
 from agent.stats import hit_rates, wilson
 from sandbox.errors import InputError
 from sandbox.kernel import Kernel, parse_kernel
-from sandbox.profiler.profile import Metric, Profile
+from sandbox.profiler.metrics import Metric, Profile
 from sandbox.target import load_target
 from sandbox.tensor_file import TensorFile
 from sandbox.verdict import Accepted, Check, Correctness, Gain, Interval, NoGain, Speed, Verdict

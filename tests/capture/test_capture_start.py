@@ -37,5 +37,7 @@ def test_a_child_that_cannot_start_is_a_fault(
 ) -> None:
     interpreter.write_text(interpreter.read_text().replace("$MISSING", module))
     monkeypatch.setattr(sys, "executable", str(interpreter))
+    # inside bubblewrap the stand-in does not exist
+    monkeypatch.setattr("sandbox.isolation.isolation_level", lambda: "process")
     with pytest.raises(fault, match=message):
         capture(KERNEL, load_target("gfx950"), executor="none")

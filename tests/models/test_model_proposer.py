@@ -20,7 +20,7 @@ from agent.toolbox import TOOLS, explain
 from agent.transcript import RecordingModel, ReplayModel
 from prompts import fenced, render
 from sandbox.kernel import Kernel, Language
-from sandbox.profiler.profile import Metric, Profile
+from sandbox.profiler.metrics import Metric, Profile
 from sandbox.target import load_target
 from sandbox.verdict import Correctness, Incorrect, NoGain
 from skills.facts import Facts

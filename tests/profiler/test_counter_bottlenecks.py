@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.counter_bottlenecks import RunFacts, classify_counters, thresholds
 from sandbox.profiler.counters import metrics_of
-from sandbox.profiler.profile import Metric, Profile
+from sandbox.profiler.metrics import Metric, Profile
 from sandbox.profiler.rocprof import read_rocprof
 from sandbox.target import load_target
 

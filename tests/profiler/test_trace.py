@@ -10,7 +10,7 @@ from sandbox.errors import InputError
 from sandbox.profiler.categories import category
 from sandbox.profiler.proton import parse_tree, read_tree, roofline_share
 from sandbox.profiler.roofline import Point, least_time_us, roofline_svg
-from sandbox.profiler.trace import Span, compare, read_trace, summarize, worth_porting
+from sandbox.profiler.timeline import Span, compare, read_trace, summarize, worth_porting
 from sandbox.target import load_target
 
 DATA = Path(__file__).parent.parent / "data" / "rocprof"

@@ -29,6 +29,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+// `__shared__ alignas(16) T x[n]` is CUDA; on a CPU the attribute is allowed in that place and the keyword is not.
+#define alignas(...) __attribute__((aligned(__VA_ARGS__)))
+
 namespace wavesmith_reference {
 enum Exit { fault = 30, deadlock = 31, undefined = 32, unsupported = 33 };
 [[noreturn]] inline void stop(Exit code, const char* why) {
