@@ -56,11 +56,11 @@ def conclude(start: Measurement, found: Found, target: Target, require: Requirem
         because = f"{missing} ({final.doubt})" if final.doubt else missing
         chain = _chain_offer(found.best, final, because)
         return Conclusion(Outcome.INCONCLUSIVE, f"A candidate was found, but {because}.", None, (chain, *unshown))
-    if any(not offer.correctness.validated for offer in unshown):
+    if unshown:
         return Conclusion(Outcome.INCONCLUSIVE, _unshown_summary(unshown, target), None, unshown)
     if not start.builds:
-        return Conclusion(Outcome.REFUSED, _refusal(start.failures, found.refusals, target), None, unshown)
-    return Conclusion(Outcome.NOTHING, _nothing(found, target, unshown), None, unshown)
+        return Conclusion(Outcome.REFUSED, _refusal(start.failures, found.refusals, target), None)
+    return Conclusion(Outcome.NOTHING, _nothing(found, target), None)
 
 
 def _missing(verdict: Accepted, require: Requirement) -> str:
@@ -132,11 +132,8 @@ def _refusal(failures: tuple[Failure, ...], refusals: tuple[Refusal, ...], targe
     return f"{failure} No skill repairs this kind of failure."
 
 
-def _nothing(found: Found, target: Target, offers: tuple[Offer, ...]) -> str:
+def _nothing(found: Found, target: Target) -> str:
     tried = len(found.attempts)
     if not tried:
         return f"Nothing to change for {target.arch}: no skill applies to this file."
-    edits = f"{tried} edit was tried" if tried == 1 else f"{tried} edits were tried"
-    right = "1 is right but unmeasured" if len(offers) == 1 else f"{len(offers)} are right but unmeasured"
-    left = f"; {right}: only a timing on {target.arch} can tell whether it helps" if offers else ""
-    return f"Nothing better was found for {target.arch}: {edits}{left}."
+    return f"Nothing better was found for {target.arch}: {tried} {'edit was' if tried == 1 else 'edits were'} tried."

@@ -141,7 +141,7 @@ def test_markdown_keeps_tables_whole_and_shows_no_markup_of_others(tmp_path: Pat
 def test_an_offer_has_its_own_patch_and_an_old_result_is_cleared(tmp_path: Path) -> None:
     finish(tmp_path, ACCEPTED)
     unshown = finish(tmp_path, NoGain(Correctness.INTERPRETED, "unmeasured"), Fate.UNSHOWN)
-    assert unshown.outcome == Outcome.NOTHING and unshown.exit_code == 3
+    assert unshown.outcome == Outcome.INCONCLUSIVE and unshown.exit_code == 5
     assert not (tmp_path / "wavesmith.patch").exists() and not (tmp_path / "waterfall.svg").exists()
     assert b"+x = 3\r\n" in (tmp_path / unshown.offers[0].patch).read_bytes()
     finish(tmp_path, NoGain(Correctness.INTERPRETED, "no"), Fate.DROPPED)

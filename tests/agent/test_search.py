@@ -163,7 +163,7 @@ def test_a_refusal_of_a_file_that_builds_is_no_failure() -> None:
 
 def test_right_but_only_a_timing_could_show_it() -> None:
     found, conclusion, _ = run(Script(["swizzle"], {"start swizzle": NO_GAIN}, timed=frozenset({"swizzle"})))
-    assert found.attempts[0].fate is Fate.UNSHOWN and conclusion.outcome is Outcome.NOTHING
+    assert found.attempts[0].fate is Fate.UNSHOWN and conclusion.outcome is Outcome.INCONCLUSIVE
     assert conclusion.kernel is None and conclusion.offers[0].kernel.source == "start swizzle"
     assert "unmeasured" in conclusion.summary and "faster" not in conclusion.summary
 
