@@ -6,8 +6,10 @@ all where the kernel updates memory atomically: there other writers are missing.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from sandbox.compiling import Compiled, unpack
-from sandbox.correctness import Mismatch, TensorValue, compare
+from sandbox.correctness import FORMATS, Mismatch, TensorValue, compare, decode
 from sandbox.emulator import Allocation, EmulationResult, Memory, emulate, load_code_object
 from sandbox.emulator.run import Schedule
-from sandbox.workload import Launch, StorageRecord, StoredWorkload, TensorRecord, Value
+from sandbox.workload import Argument, Launch, StorageRecord, StoredWorkload, TensorRecord, Value
 
 Bytes = npt.NDArray[np.uint8]
 MIN_SAMPLE = 64
 """Workgroups drawn from a large grid, beside the first, the last and the tail of each axis."""
 _PAGE_BYTES = 4096
 _NUMPY = {"bfloat16": "uint16", "bool": "uint8"}
+_NARROW_MULTIPLE, _WIDE_MULTIPLE, _RMS_MULTIPLE, _WIDE_ROUNDOFF = 8, 64, 4, 2.0**-20
+"""Roundings that an element (of 16-bit types, of wider ones) and the whole tensor may be off, relative to the size of
+the element and the root mean square of the tensor."""
+_NARROWED = re.compile(r"(?:truncf|fp_to_fp).* (?:to|->) (?:tensor<[^>]*x)?(bf16|f16)\b")
 
 
 class CannotRepeat(Exception):  # noqa: N818 - an outcome: nothing is known of the launch
@@ -34,11 +40,18 @@ class CannotRepeat(Exception):  # noqa: N818 - an outcome: nothing is known of t
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """One emulated launch. `compared` counts the elements whose recorded results were known and were compared."""
+    """One emulated launch. `compared` counts the elements whose recorded results were known and were compared.
+
+    `mismatches` break the rule candidates are judged by, for the type of the result and without an oracle; `wrong` are
+    those of them where the tensor as a whole disagrees too, in roundings of the narrowest type inside the kernel.
+    """
 
     result: EmulationResult
     compared: int
     mismatches: tuple[Mismatch, ...]
+    wrong: tuple[Mismatch, ...] = ()
+    digest: str = ""
+    """Of everything the kernel could write, after the run."""
 
     @property
     def sampled(self) -> bool:
@@ -91,15 +104,19 @@ def repeat_launch(
     instruction_budget: int,
     schedule: Schedule = "lockstep",
     model: bool = False,
+    slack_bytes: int = 0,
 ) -> Repeated:
     """Run the workgroups on the recorded inputs, and compare what they wrote with what was recorded after the launch.
 
-    Raises `CannotRepeat` where inputs were not kept, `InputError` for a launch that hardware would refuse. What the
-    kernel does wrong is in the result.
+    `slack_bytes` zeros follow each tensor, as other memory would on a device: accesses there are no fault then. What
+    the kernel does wrong is in the result. Raises `CannotRepeat` where inputs were not kept, `InputError` for a launch
+    that hardware would refuse.
     """
     memory = Memory()
     tensors: dict[int, Allocation] = {}
-    arguments = [_pass(stored, name, value, memory, tensors) for name, value in _arguments(launch, compiled)]
+    arguments = [
+        _pass(stored, name, value, memory, tensors, slack_bytes) for name, value in _arguments(launch, compiled)
+    ]
     before = {number: a.data.copy() for number, a in tensors.items()}
     result = emulate(
         load_code_object(compiled.code),
@@ -114,44 +131,79 @@ def repeat_launch(
         workgroups=list(workgroups),
         model=model,
     )
-    if not result.completed or launch.execution.status != "executed":
-        return Repeated(result, 0, ())
+    digest = hashlib.blake2b(b"".join(a.data.tobytes() for a in tensors.values()), digest_size=16).hexdigest()
     partial = len(workgroups) < math.prod(launch.grid)
-    if partial and result.counters.get("lane_atomics"):
-        return Repeated(result, 0, ())
-    compared, mismatches = 0, list[Mismatch]()
-    for argument in launch.args:
-        expected = argument.after or argument.value.tensor
-        if argument.kind != "tensor" or argument.written is None or expected is None:
-            continue
-        given = argument.value.tensor
-        assert given is not None
-        count, found = _compare(stored, argument.name, given, expected, tensors, before, partial)
-        compared += count
-        mismatches += found
-    return Repeated(result, compared, tuple(mismatches))
+    missing_writers = partial and bool(result.counters.get("lane_atomics"))
+    if not result.completed or launch.execution.status != "executed" or missing_writers:
+        return Repeated(result, 0, (), digest=digest)
+    pairs = {
+        a.name: pair
+        for a in launch.args
+        if (pair := _pair(stored, a, tensors, before, partial)) is not None and pair[0].data.size
+    }
+    mismatches = [m for name, (got, want) in pairs.items() for m in compare({name: got}, {name: want}).mismatches]
+    roundoff = narrowest_roundoff(compiled.ttir)
+    wrong = [m for m in mismatches if m.check != "tolerance" or not _within(*pairs[m.place], roundoff)]
+    compared = sum(int(got.data.size) for got, _ in pairs.values())
+    return Repeated(result, compared, tuple(mismatches), tuple(wrong), digest)
 
 
-def _compare(
-    stored: StoredWorkload, name: str, given: TensorRecord, expected: TensorRecord, tensors: Mapping[int, Allocation],
-    before: Mapping[int, Bytes], partial: bool,
-) -> tuple[int, tuple[Mismatch, ...]]:  # fmt: skip
-    """Elements compared, and the mismatches of one tensor argument."""
+def narrowest_roundoff(ttir: str) -> float:
+    """Half a unit in the last place of the narrowest type a kernel rounds to on the way; 0 where it rounds to none.
+
+    Products in tf32 count as float16, which has as many bits.
+    """
+    kinds = {match[1] for match in _NARROWED.finditer(ttir)}
+    roundoffs = [FORMATS["bfloat16" if kind == "bf16" else "float16"].roundoff for kind in kinds]
+    roundoffs += [FORMATS["float16"].roundoff] if "tf32" in ttir else []
+    return max(roundoffs, default=0.0)
+
+
+def _within(got: TensorValue, want: TensorValue, roundoff: float) -> bool:
+    """Whether the tensors agree as a whole: errors small beside the tensor's own size, in units of the narrowest type.
+
+    Candidates are judged more strictly, against an oracle; here both sides round, and neither is right.
+    """
+    fmt = FORMATS.get(got.dtype)
+    if fmt is None:
+        return False
+    unit = max(roundoff, fmt.roundoff)
+    c, b = decode(got.dtype, got.data), decode(want.dtype, want.data)
+    with np.errstate(invalid="ignore"):
+        error = np.where(c == b, 0.0, np.abs(c - b))
+    if not np.isfinite(error).all():
+        return False
+    finite = np.where(np.isfinite(b), b, 0.0)
+    scale = np.sqrt(np.mean(finite**2))
+    multiple = _NARROW_MULTIPLE if unit > _WIDE_ROUNDOFF else _WIDE_MULTIPLE
+    close = error <= multiple * unit * (np.abs(finite) + scale)
+    return bool(close.all() and np.sqrt(np.mean(error**2)) <= _RMS_MULTIPLE * unit * scale)
+
+
+def _pair(
+    stored: StoredWorkload, argument: Argument, tensors: Mapping[int, Allocation], before: Mapping[int, Bytes],
+    partial: bool,
+) -> tuple[TensorValue, TensorValue] | None:  # fmt: skip
+    """What the emulator left in a tensor argument, and what was recorded; None where that is not known.
+
+    Of a part of the grid, only the elements it changed.
+    """
+    given = argument.value.tensor
+    expected = argument.after or given
+    if argument.kind != "tensor" or argument.written is None or expected is None or given is None:
+        return None
     storage = stored.workload.storages[expected.storage]
-    if storage.key is None:
-        return 0, ()
+    if storage.key is None or given.numel == 0:
+        return None
     want = _view(_bytes_of(stored, storage), expected)
     got = _view(tensors[given.storage].data, given)
-    old = _view(before[given.storage], given)
     if partial:
-        changed = got != old
+        changed = got != _view(before[given.storage], given)
         got, want = got[changed], want[changed]
-    if got.size == 0:
-        return 0, ()
-    values = [TensorValue(given.dtype, v.shape, (), np.ascontiguousarray(v)) for v in (got, want)]
-    values = [TensorValue(v.dtype, v.shape, (0,) * len(v.shape), v.data) for v in values]
-    found = compare({name: values[0]}, {name: values[1]})
-    return int(got.size), found.mismatches
+    got_value, want_value = (
+        TensorValue(given.dtype, v.shape, (0,) * v.ndim, np.ascontiguousarray(v)) for v in (got, want)
+    )
+    return got_value, want_value
 
 
 def _view(data: Bytes, record: TensorRecord) -> npt.NDArray[Any]:
@@ -207,7 +259,7 @@ def _spread(name: str, kind: Any, value: Value) -> Iterator[tuple[str, Value]]:
 
 
 def _pass(
-    stored: StoredWorkload, name: str, value: Value, memory: Memory, tensors: dict[int, Allocation]
+    stored: StoredWorkload, name: str, value: Value, memory: Memory, tensors: dict[int, Allocation], slack_bytes: int
 ) -> int | float:
     """One argument as the emulator takes it: a number, or the address of a tensor's first element."""
     tensor = value.tensor
@@ -223,6 +275,7 @@ def _pass(
     if storage.nbytes == 0:
         return 0
     if storage.id not in tensors:
-        tensors[storage.id] = memory.allocate(name, _bytes_of(stored, storage))
+        data = _bytes_of(stored, storage)
+        tensors[storage.id] = memory.allocate(name, np.pad(data, (0, slack_bytes)) if slack_bytes else data)
     kind = "uint8" if tensor.dtype.startswith("float8") else _NUMPY.get(tensor.dtype, tensor.dtype)
     return tensors[storage.id].base + tensor.offset * np.dtype(kind).itemsize
