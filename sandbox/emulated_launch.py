@@ -198,7 +198,8 @@ def _pair(
     want = _view(_bytes_of(stored, storage), expected)
     got = _view(tensors[given.storage].data, given)
     if partial:
-        changed = got != _view(before[given.storage], given)
+        bits = f"u{got.dtype.itemsize}"
+        changed = got.view(bits) != _view(before[given.storage], given).view(bits)
         got, want = got[changed], want[changed]
     got_value, want_value = (
         TensorValue(given.dtype, v.shape, (0,) * v.ndim, np.ascontiguousarray(v)) for v in (got, want)
