@@ -31,6 +31,17 @@ KNOWN_ON_AMD: Mapping[str, int | str] = {
     "__HIP_PLATFORM_HCC__": UNDEFINED,
     "__HIP_PLATFORM_NVIDIA__": UNDEFINED,
     "__AMDGCN__": 1,
+    "__clang__": 1,
+    "__linux__": 1,
+    "_WIN32": UNDEFINED,
+    "_WIN64": UNDEFINED,
+    "WIN32": UNDEFINED,
+    "_MSC_VER": UNDEFINED,
+    "__APPLE__": UNDEFINED,
+    "__MINGW32__": UNDEFINED,
+    "__INTEL_COMPILER": UNDEFINED,
+    "__CUDACC_RTC__": UNDEFINED,
+    "__HIPCC_RTC__": UNDEFINED,
     "__cplusplus": 201703,
 }
 

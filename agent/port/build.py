@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from agent.port.assemble import SHIMS_FOLDER, Assembled, new_path
+from agent.port.includes import PathIndex, includes_of
 from agent.port.request import PortRequest, Project
 from agent.port.torch_headers import FLAGS as TORCH_FLAGS
 from agent.port.torch_headers import torch_headers
@@ -58,13 +59,14 @@ def _includes_torch(text: str) -> bool:
 
 def _include_folders(project: Project) -> list[str]:
     """Folders of the project that its quoted or angled includes are relative to."""
-    paths = [*project.sources, *project.others]
+    index = PathIndex.of([*project.sources, *project.others])
+    texts = {**{p: f.text for p, f in project.sources.items()}, **project.others}
     folders: dict[str, None] = {}
-    for file in project.sources.values():
-        for name in re.findall(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", file.text, re.M):
-            for path in paths:
-                if path.endswith("/" + name) and not name.startswith("."):
-                    folders[path.removesuffix("/" + name)] = None
+    for path, text in texts.items():
+        for include in includes_of(text):
+            found = index.find(include, path)
+            if found is not None and found.endswith("/" + include.name):
+                folders[found.removesuffix("/" + include.name)] = None
     return list(folders)
 
 

@@ -14,6 +14,7 @@ from agent.port.guardrails import refuse_edit
 from agent.port.intake import open_project
 from agent.port.lint import lint
 from agent.port.logs import hints_of_log
+from agent.port.macros import macros_of_the_build
 from agent.port.output import ported_files, write_output
 from agent.port.rename import load_tables
 from agent.port.repair import by_file, repair
@@ -87,8 +88,9 @@ def _rewrite(project: Project, request: PortRequest, toolchain: Toolchain) -> _S
     texts: dict[str, str] = {}
     applied: list[Applied] = []
     refusals: list[PortRefusal] = []
+    macros = macros_of_the_build(project, request)
     for path, file in project.sources.items():
-        repaired = repair(path, file.text, request.targets)
+        repaired = repair(path, file.text, request.targets, macros=macros)
         texts[path] = repaired.text
         applied += repaired.applied
         refusals += repaired.refusals
