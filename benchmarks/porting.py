@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent.port.build import options_for, source_tree
+from agent.port.build import options_for, reached_text, source_tree
 from agent.port.intake import open_project
 from agent.port.loop import port
 from agent.port.request import PortRequest, Project
@@ -34,7 +34,8 @@ _HIPIFY = """
 import importlib.util, json, sys
 from pathlib import Path
 folder, work, torch = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "1"
-spec = importlib.util.spec_from_file_location("hipify", folder / "__init__.py", submodule_search_locations=[str(folder)])
+init = folder / "__init__.py"
+spec = importlib.util.spec_from_file_location("hipify", init, submodule_search_locations=[str(folder)])
 package = importlib.util.module_from_spec(spec)
 sys.modules["hipify"] = package
 spec.loader.exec_module(package)
@@ -80,7 +81,7 @@ def builds(folder: Path, main: str, project: Project, request: PortRequest, tool
     tree = SourceTree(
         files, tuple(folders), ours.system_folders, (*ours.flags, "-DHIP_ENABLE_WARP_SYNC_BUILTINS=1"),
     )  # fmt: skip
-    options = replace(options_for(project.sources[unit].text), timeout_s=200.0)
+    options = replace(options_for(reached_text(unit, project, assembled)), timeout_s=200.0)
     try:
         return all(compile_hip(tree, main, p, toolchain, options).ok for p in [*request.targets, HOST])
     except SandboxError:
