@@ -57,6 +57,8 @@ def command_of(job: Job, folder: Path) -> list[str]:
     words += ["--out", str(folder / job.out_folder), "--progress", "json"]
     if job.kind == "optimize":
         words += ["--path", job.path]
+    if job.kind == "port":
+        words.append("--contained")
     for name in ("harness", "workload"):
         if options.get(name):
             words += [f"--{name}", str(inputs / options[name])]
