@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api.terminal import ProgressStyle, err, make_progress, show_json
-from sandbox.errors import InputError
+from sandbox.errors import InputError, ToolMissing, WavesmithError
 
 if TYPE_CHECKING:
     from agent.review.finding import ReviewResult
 
 EXIT_FINDINGS = 4
+_TIMEOUT_S = 6 * 3600.0
+"""Longest job of a GitHub workflow."""
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -34,6 +37,7 @@ def review(
         bool, typer.Option("--github", help="In a GitHub workflow: review its event, and answer.")
     ] = False,
     post: Annotated[Path | None, typer.Option(help="With --github: only post a review that --out wrote.")] = None,
+    direct: Annotated[bool, typer.Option("--direct", hidden=True, help="Compare with the base itself.")] = False,
     progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print the review as JSON on stdout.")] = False,
 ) -> None:
@@ -47,9 +51,13 @@ def review(
 
     targets = _targets(target)
     _check(fail_on, budget)
+    if github:
+        raise typer.Exit(_in_workflow(_passed_on(targets, fail_on, budget), post, sarif, out))
+    if post is not None:
+        raise InputError("--post needs --github.", remedy="Give both, in a GitHub workflow.")
     if base is None:
         raise InputError("no base was given.", remedy="Give --base, for example --base origin/main.")
-    request = ReviewRequest(repo, base, head, targets, budget, fail_on)
+    request = ReviewRequest(repo, base, head, targets, budget, fail_on, direct)
     result = run_review(request, make_progress(progress))
     write_outputs(result, sarif, out)
     if as_json:
@@ -75,6 +83,36 @@ def _check(fail_on: str | None, budget: float | None) -> None:
         raise InputError(f"--fail-on: {fail_on!r} is no level.", remedy="Choose never, note, warning or error.")
     if budget is not None and not 0 < budget <= 360:
         raise InputError("--budget is not between 0 and 360 minutes.", remedy="Give minutes, for example 10.")
+
+
+def _passed_on(targets: tuple[str, ...] | None, fail_on: str | None, budget: float | None) -> tuple[str, ...]:
+    """The options of this command that a review in a process of its own gets too."""
+    words: list[str] = []
+    for name, value in (("target", ",".join(targets or ())), ("fail-on", fail_on), ("budget", budget)):
+        if value:
+            words += [f"--{name}", str(value)]
+    return tuple(words)
+
+
+def _in_workflow(options: tuple[str, ...], post: Path | None, sarif: Path | None, out: Path | None) -> int:
+    """Answer the event of a GitHub workflow; returns the exit code."""
+    try:
+        from api.github.action import answer, post_review, workflow_of_process
+        from api.github.client import Fault
+    except ImportError as e:
+        raise ToolMissing(f"--github needs {e.name}. Install wavesmith[github].") from None
+    workflow = workflow_of_process()
+    try:
+        if post is not None:
+            ended = asyncio.run(post_review(workflow, post))
+        else:
+            ended = asyncio.run(answer(workflow, options, _TIMEOUT_S, out))
+    except Fault as e:
+        raise WavesmithError(f"GitHub could not be used: {e}") from None
+    err.print(ended.message, markup=False)
+    if ended.result is not None:
+        write_outputs(ended.result, sarif, None)
+    return EXIT_FINDINGS if ended.result is not None and ended.result.fails() else 0
 
 
 def write_outputs(result: ReviewResult, sarif: Path | None, out: Path | None) -> None:

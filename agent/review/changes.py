@@ -95,11 +95,14 @@ def find_commit(repository: git.Repo, name: str) -> git.Commit:
         raise InputError(f"{name!r} is no commit here.", remedy=remedy) from None
 
 
-def read_change(repository: git.Repo, base: str, head: str) -> Change:
-    """The change that `head` makes on top of its merge base with `base`, as a pull request shows it."""
+def read_change(repository: git.Repo, base: str, head: str, *, direct: bool = False) -> Change:
+    """The change that `head` makes on top of its merge base with `base`, as a pull request shows it.
+
+    With `direct`, `base` is taken to be that merge base.
+    """
     tip, last = find_commit(repository, base), find_commit(repository, head)
     notes: list[str] = []
-    common = repository.merge_base(tip, last)
+    common = [tip] if direct else repository.merge_base(tip, last)
     start = common[0] if common else tip
     if not common:
         notes.append("Base and head have no common commit here; they are compared directly.")

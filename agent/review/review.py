@@ -40,6 +40,8 @@ class ReviewRequest:
     targets: tuple[str, ...] | None = None
     minutes: float | None = None
     fail_on: str | None = None
+    direct: bool = False
+    """Compare with `base` itself, which is the merge base already, rather than look for one."""
 
 
 @dataclass
@@ -74,7 +76,7 @@ class _Clock:
 def review(request: ReviewRequest, progress: Progress) -> ReviewResult:
     """Review what `request.head` adds to `request.base`. Raises `InputError` for input that cannot be used."""
     began = time.monotonic()
-    change = read_change(open_repository(request.repository), request.base, request.head)
+    change = read_change(open_repository(request.repository), request.base, request.head, direct=request.direct)
     config, notes = _config(change, request)
     clock = _Clock(began + config.minutes * 60)
     for path, reason in change.skipped:

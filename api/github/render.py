@@ -10,6 +10,7 @@ from agent.review.finding import RULES, Finding, Fix, Level, ReviewResult
 from api.github.markdown import code, details, fenced, html_code, plain, sentence
 
 MARKER = "<!-- wavesmith:review -->"
+RESOLVED = "<!-- wavesmith:resolved -->"
 CHECK_NAME = "Wavesmith"
 ANNOTATIONS_PER_REQUEST = 50
 MAX_ANNOTATIONS = 500
@@ -133,7 +134,8 @@ def comment_text(result: ReviewResult, suggested: frozenset[str] = frozenset()) 
 
 def resolved_text(result: ReviewResult) -> str:
     """What an earlier comment becomes when nothing is left to say."""
-    return f"{MARKER}\n**Wavesmith**: {headline(result)} Earlier findings no longer apply at {result.head[:12]}."
+    gone = f"Earlier findings no longer apply at {result.head[:12]}."
+    return f"{MARKER}{RESOLVED}\n\n**Wavesmith**: {headline(result)} {gone}"
 
 
 def joined(parts: Sequence[str], limit: int) -> str:
