@@ -37,6 +37,8 @@ class ReviewConfig(BaseModel):
     severity: dict[str, LevelOrOff] = {}
     ignore: tuple[str, ...] = ()
     """Rules or fingerprints that are never reported."""
+    evidence: Literal["source", "compiled", "verified"] = "verified"
+    """How far to go: only read, also compile, or also search for verified gains."""
     minutes: Annotated[float, Field(gt=0, le=360)] = 10.0
     comment: Literal["never", "findings"] = "findings"
     max_suggestions: Annotated[int, Field(ge=0, le=10)] = 10

@@ -88,12 +88,14 @@ def review(request: ReviewRequest, progress: Progress) -> ReviewResult:
         progress.step(f"{change.total} files changed, {len(works)} of them with kernels that the change affects")
         with progress.phase(Phase.MATCH):
             _each(works, clock, "reading", lambda w: _read_source(w, targets))
-        with progress.phase(Phase.BENCHMARK):
-            _each(works, clock, "compiling", lambda w: _compile(w, targets, config, progress))
+        if config.evidence != "source":
+            with progress.phase(Phase.BENCHMARK):
+                _each(works, clock, "compiling", lambda w: _compile(w, targets, config, progress))
         for work in works:
             work.findings = compare(work.file, work.kernels, work.base, work.head, config)
-        with progress.phase(Phase.VALIDATE):
-            _gains(works, targets, config, clock, progress)
+        if config.evidence == "verified":
+            with progress.phase(Phase.VALIDATE):
+                _gains(works, targets, config, clock, progress)
     return _result(change, config, works, clock, tuple(notes), time.monotonic() - began)
 
 

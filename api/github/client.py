@@ -9,8 +9,11 @@ from typing import Any
 
 import httpx
 from gidgethub import GitHubException, HTTPException
-from gidgethub.apps import get_installation_access_token
+from gidgethub.apps import get_installation_access_token, get_jwt
 from gidgethub.httpx import GitHubAPI
+from jwt import PyJWTError
+
+from sandbox.errors import InputError
 
 MAX_TRIES = 5
 MAX_WAIT_S = 900.0
@@ -61,12 +64,20 @@ async def connect(api_url: str, token: str | None = None) -> AsyncIterator[Clien
 
 
 class App:
-    """The GitHub App: its private key, and the tokens it got for installations, each used for most of its hour."""
+    """The GitHub App: its private key, and the tokens it got for installations, each used for most of its hour.
+
+    Raises `InputError` for a key that signs nothing.
+    """
 
     def __init__(self, api_url: str, app_id: str, private_key: str) -> None:
         self._api_url, self._app_id, self._key = api_url, app_id, private_key
         self._tokens: dict[int, tuple[str, float]] = {}
         self._login = ""
+        try:
+            get_jwt(app_id=app_id, private_key=private_key)
+        except (ValueError, TypeError, PyJWTError):
+            remedy = "Give the .pem file that GitHub made for the App."
+            raise InputError("the GitHub App's private key cannot be used.", remedy=remedy) from None
 
     async def token(self, installation: int) -> str:
         """A token of an installation."""
@@ -83,8 +94,6 @@ class App:
     async def login(self) -> str:
         """The name the App's comments carry."""
         if not self._login:
-            from gidgethub.apps import get_jwt
-
             async with connect(self._api_url) as client:
                 app = await client.getitem("/app", jwt=get_jwt(app_id=self._app_id, private_key=self._key))
             self._login = f"{app['slug']}[bot]"

@@ -12,7 +12,7 @@ from agent.review.config import is_ignorable, review_targets
 from api.github.render import CHECK_NAME
 
 REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_review"})
-_NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", max_length=200)]
+_NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=200)]
 _SHA = Annotated[str, Field(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 _NUMBER = Annotated[int, Field(ge=1, lt=2**53)]
 
@@ -118,10 +118,16 @@ class _CommentPayload(_Loose):
     installation: _Installation | None = None
 
 
+class _Commit(_Loose):
+    sha: _SHA
+
+
 class _PullOfCheck(_Loose):
+    """Of the same repository always; pull requests of forks are not listed."""
+
     number: _NUMBER
-    head: _Side
-    base: _Side
+    head: _Commit
+    base: _Commit
 
 
 class _Check(_Loose):
@@ -170,7 +176,7 @@ def _pull_request(payload: Any, action: str) -> Decision:
     return _wanted(read.repository, pull, read.installation)
 
 
-def _wanted(repository: _Repository, pull: _Pull | _PullOfCheck, installation: _Installation | None) -> Wanted:
+def _wanted(repository: _Repository, pull: _Pull, installation: _Installation | None) -> Wanted:
     own = repository.full_name
     from_fork = pull.head.repo is None or pull.head.repo.full_name != own
     return Wanted(own, pull.number, pull.head.sha, pull.base.sha, installation.id if installation else 0, from_fork)
@@ -201,7 +207,9 @@ def _check(payload: Any, action: str) -> Decision:
         return Ignored("the check belongs to no pull request of this repository")
     if read.check_run is not None and check.name != CHECK_NAME:
         return Ignored("the check is somebody else's")
-    return _wanted(read.repository, check.pull_requests[0], read.installation)
+    pull = check.pull_requests[0]
+    installation = read.installation.id if read.installation else 0
+    return Wanted(read.repository.full_name, pull.number, pull.head.sha, pull.base.sha, installation)
 
 
 _COMMAND = re.compile(r"^/wavesmith[ \t]+(\S[^\r\n]*)$", re.MULTILINE)
