@@ -17,6 +17,7 @@ from agent.report import MARKDOWN_NAME, REPORT_NAME
 from agent.versions import toolchain_versions
 from api.dashboard import add_dashboard
 from api.gate import Gate
+from api.github_bot import add_github_bot, running_bot
 from api.intake import Intake, store_request
 from api.jobs import job_folder
 from api.problems import TITLES, ProblemError, install_handlers
@@ -38,7 +39,8 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with running_bot(settings, reviews):
+            yield
         store.close()
 
     version = toolchain_versions().get("wavesmith", "0")
@@ -49,6 +51,7 @@ def create_app(settings: Settings) -> FastAPI:
     _add_job_routes(app, settings, store)
     _add_result_routes(app, settings, store)
     _add_service_routes(app, store)
+    reviews = add_github_bot(app, settings, store)
     add_dashboard(app, settings, store)
     return app
 

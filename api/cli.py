@@ -1,7 +1,7 @@
 """The `wavesmith` command. Thin: each command reads its arguments, calls the engine and shows what came back.
 
 Exit codes: 0 shown right, and better (or building now); 3 nothing better found; 4 refused or rejected; 5 inconclusive;
-2 bad input; 1 our fault.
+2 bad input; 1 our fault. `review`: 0 nothing at the threshold or above; 4 findings there; 2 and 1 as elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agent.companions import load_with_companions
 from agent.job import Budget, JobRequest, Options, parse_requirement
 from agent.patch import repository_path
 from agent.versions import toolchain_versions
-from api import cli_capture, cli_doctor, cli_port, cli_profile, cli_service, cli_skills
+from api import cli_capture, cli_doctor, cli_port, cli_profile, cli_review, cli_service, cli_skills
 from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result, show_verification
 from sandbox.errors import InputError, WavesmithError
 from sandbox.kernel import Language
@@ -32,6 +32,7 @@ cli_port.add_commands(app)
 cli_doctor.add_commands(app)
 cli_service.add_commands(app)
 cli_profile.add_commands(app)
+cli_review.add_commands(app)
 
 TargetOption = Annotated[str, typer.Option("--target", "-t", help="Architecture or board: gfx950, gfx942, MI350X, ...")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]

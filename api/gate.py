@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.github.signature import MAX_WEBHOOK_BYTES, WEBHOOK_PATH
 from api.problems import problem_response
 from api.session import COOKIE, Sessions
 from api.settings import Settings
@@ -55,16 +56,19 @@ class Gate:
                     out["Content-Security-Policy"] = PAGE_POLICY
             await send(message)
 
-        refusal = self._refuse(scope, headers)
+        limit = max(self._max_bytes, MAX_WEBHOOK_BYTES) if scope["path"] == WEBHOOK_PATH else self._max_bytes
+        refusal = self._refuse(scope, headers, limit)
         if refusal is not None:
             await refusal(scope, receive, named_send)
             return
-        await self._app(scope, _counted(receive, self._max_bytes), named_send)
+        await self._app(scope, _counted(receive, limit), named_send)
 
-    def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refuse(self, scope: Scope, headers: Headers, limit: int) -> Response | None:
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._max_bytes:
-            return problem_response(413, "too-large", _too_large_detail(self._max_bytes))
+        if length.isdigit() and int(length) > limit:
+            return problem_response(413, "too-large", _too_large_detail(limit))
+        if scope["path"] == WEBHOOK_PATH:  # its sender proves itself by a signature over the body
+            return None
         if self._sessions is None:
             return self._refuse_foreign(headers)
         path = scope["path"]

@@ -34,6 +34,15 @@ class Settings(BaseSettings):
     max_losses: int = Field(default=3, ge=1)
     """Attempts of one job that may end with a dead or frozen worker before the job is given up."""
     poll_s: float = Field(default=0.25, gt=0)
+    github_webhook_secret: SecretStr | None = None
+    """Of the GitHub App; with the next two it switches the bot on."""
+    github_app_id: str | None = None
+    github_private_key_file: Path | None = None
+    github_api_url: str = "https://api.github.com"
+    github_git_url: str = "https://github.com"
+    """Where repositories are fetched from, followed by `/owner/name.git`."""
+    github_review_timeout_s: float = Field(default=3600.0, gt=0)
+    """Longest time the review of one pull request may take, whatever its budget."""
 
     @property
     def database(self) -> Path:
@@ -42,6 +51,10 @@ class Settings(BaseSettings):
     @property
     def jobs_dir(self) -> Path:
         return self.data_dir / "jobs"
+
+    @property
+    def has_github(self) -> bool:
+        return self.github_webhook_secret is not None
 
     @property
     def on_loopback(self) -> bool:
@@ -61,3 +74,16 @@ class Settings(BaseSettings):
                 f"listening on {self.host} without a token would let anyone run code here.",
                 remedy="Set WAVESMITH_TOKEN, or listen on 127.0.0.1.",
             )
+        self._check_github()
+
+    def _check_github(self) -> None:
+        given = (self.github_webhook_secret, self.github_app_id, self.github_private_key_file)
+        if any(given) and not all(given):
+            raise InputError(
+                "the GitHub bot is set up in part.",
+                remedy="Set WAVESMITH_GITHUB_WEBHOOK_SECRET, _APP_ID and _PRIVATE_KEY_FILE, or none of them.",
+            )
+        if self.github_private_key_file is not None and not self.github_private_key_file.is_file():
+            raise InputError("there is no such key file.", file=self.github_private_key_file, remedy="Check the path.")
+        if self.github_webhook_secret is not None and len(self.github_webhook_secret.get_secret_value()) < 16:
+            raise InputError("the webhook secret is shorter than 16 characters.", remedy="Choose a longer one.")

@@ -138,20 +138,22 @@ class Store:
         self._engine: Engine = create_engine(f"sqlite:///{database}", connect_args={"timeout": 30})
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
-        with self._write() as session:
+        with self.writing() as session:
             _create_schema(session.connection())
 
     def close(self) -> None:
         self._engine.dispose()
 
     @contextmanager
-    def _write(self) -> Iterator[Session]:
+    def writing(self) -> Iterator[Session]:
+        """One transaction that may write; nobody else writes meanwhile."""
         engine = self._engine.execution_options(immediate=True)
         with Session(engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
-    def _read(self) -> Iterator[Session]:
+    def reading(self) -> Iterator[Session]:
+        """One transaction that only reads."""
         with Session(self._engine, expire_on_commit=False) as session:
             yield session
 
@@ -159,7 +161,7 @@ class Store:
 
     def add_job(self, job: Job, *, max_queued: int) -> Job | None:
         """Queue a job; None when the queue is full. A job with the same idempotency key is returned instead."""
-        with self._write() as session:
+        with self.writing() as session:
             if job.idempotency_key is not None:
                 known = session.exec(select(Job).where(Job.idempotency_key == job.idempotency_key)).first()
                 if known is not None:
@@ -171,7 +173,7 @@ class Store:
             return job
 
     def job(self, job_id: str) -> Job | None:
-        with self._read() as session:
+        with self.reading() as session:
             return session.get(Job, job_id)
 
     def jobs(
@@ -185,28 +187,28 @@ class Store:
             query = query.where(Job.state == state)
         if arch is not None:
             query = query.where(Job.arch == arch)
-        with self._read() as session:
+        with self.reading() as session:
             return session.exec(query).all()
 
     def probe(self) -> None:
         """Raises when the database cannot be written."""
-        with self._write() as session:
+        with self.writing() as session:
             session.connection().execute(text(f"PRAGMA user_version = {SCHEMA_VERSION}"))
 
     def counts(self) -> dict[str, int]:
         """Number of jobs by state."""
-        with self._read() as session:
+        with self.reading() as session:
             return dict(session.exec(select(Job.state, func.count()).group_by(Job.state)).all())
 
     def events(self, job_id: str, *, after: int = 0, limit: int = 500) -> Sequence[JobEvent]:
         query = select(JobEvent).where(JobEvent.job_id == job_id, col(JobEvent.id) > after)
-        with self._read() as session:
+        with self.reading() as session:
             return session.exec(query.order_by(col(JobEvent.id)).limit(limit)).all()
 
     def request_cancel(self, job_id: str) -> Job | None:
         """Cancel a queued job at once; ask the worker of a running one. A finished job stays as it is."""
         now = time.time()
-        with self._write() as session:
+        with self.writing() as session:
             job = session.get(Job, job_id)
             if job is not None and job.state == State.QUEUED:
                 job.state, job.finished_at, job.summary = State.CANCELLED, now, "Cancelled before it started."
@@ -229,7 +231,7 @@ class Store:
         )
         for column, value in wanted.items():
             query = query.where(getattr(Trial, column) == value)
-        with self._read() as session:
+        with self.reading() as session:
             rows = session.connection().execute(query.group_by(col(Trial.skill))).all()
         return sorted((HitRate(*row) for row in rows), key=lambda r: (-r.tried, r.skill))
 
@@ -242,20 +244,20 @@ class Store:
             .order_by(func.count().desc())
             .limit(limit)
         )
-        with self._read() as session:
+        with self.reading() as session:
             return [(reason, n) for reason, n in session.exec(query)]
 
     def trials(self, skill: str, *, limit: int) -> Sequence[Trial]:
         """The latest trials of a skill."""
         query = select(Trial).where(Trial.skill == skill).order_by(col(Trial.id).desc()).limit(limit)
-        with self._read() as session:
+        with self.reading() as session:
             return session.exec(query).all()
 
     # Workers
 
     def hello(self, worker: str, isolation: str | None = None) -> None:
         """Note that a worker lives; with `isolation`, what its self-test found."""
-        with self._write() as session:
+        with self.writing() as session:
             row = session.get(Worker, worker) or Worker(name=worker, seen_at=0.0)
             row.seen_at = time.time()
             if isolation is not None:
@@ -263,13 +265,13 @@ class Store:
             session.add(row)
 
     def goodbye(self, worker: str) -> None:
-        with self._write() as session:
+        with self.writing() as session:
             row = session.get(Worker, worker)
             if row is not None:
                 session.delete(row)
 
     def workers(self, *, seen_within_s: float) -> Sequence[Worker]:
-        with self._read() as session:
+        with self.reading() as session:
             return session.exec(select(Worker).where(Worker.seen_at >= time.time() - seen_within_s)).all()
 
     def claim(self, worker: str, *, lease_s: float, max_losses: int) -> Job | None:
@@ -277,7 +279,7 @@ class Store:
         now = time.time()
         lost = and_(col(Job.state) == State.RUNNING, col(Job.lease_until) < now)
         query = select(Job).where(or_(col(Job.state) == State.QUEUED, lost)).order_by(col(Job.id))
-        with self._write() as session:
+        with self.writing() as session:
             for job in session.exec(query):
                 job.losses += job.state == State.RUNNING
                 if job.cancel_requested:
@@ -294,7 +296,7 @@ class Store:
 
     def renew(self, lease: Lease, *, lease_s: float) -> tuple[bool, bool]:
         """Prolong a lease; returns (it is still held, cancelling was requested)."""
-        with self._write() as session:
+        with self.writing() as session:
             job = session.get(Job, lease.job_id)
             if job is None or not _holds(job, lease):
                 return False, False
@@ -303,7 +305,7 @@ class Store:
 
     def add_events(self, lease: Lease, rows: Sequence[Mapping[str, Any]]) -> bool:
         """Append progress; False when the lease is lost, and then nothing is written."""
-        with self._write() as session:
+        with self.writing() as session:
             job = session.get(Job, lease.job_id)
             if job is None or not _holds(job, lease):
                 return False
@@ -323,7 +325,7 @@ class Store:
 
     def finish(self, lease: Lease, state: State, trials: Sequence[Trial] = (), **fields: Any) -> bool:
         """End a job: outcome, exit_code, summary or error in `fields`. False when the lease is lost."""
-        with self._write() as session:
+        with self.writing() as session:
             job = session.get(Job, lease.job_id)
             if job is None or not _holds(job, lease):
                 return False
@@ -333,7 +335,7 @@ class Store:
 
     def release(self, lease: Lease) -> None:
         """Give a job back unfinished, because its worker is being stopped."""
-        with self._write() as session:
+        with self.writing() as session:
             job = session.get(Job, lease.job_id)
             if job is not None and _holds(job, lease):
                 job.state, job.lease_until, job.worker = State.QUEUED, None, None

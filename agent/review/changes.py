@@ -1,0 +1,214 @@
+"""What a change does to a git repository, read with git's plumbing and never from the working tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import git
+
+from agent.port.intake import HOST_SUFFIXES, KERNEL_SUFFIXES
+from sandbox.errors import InputError
+from sandbox.kernel import MAX_SOURCE_BYTES
+
+SOURCE_SUFFIXES = (".py", ".hip", *KERNEL_SUFFIXES, *HOST_SUFFIXES)
+MAX_FOLDER_FILES = 2000
+MAX_FOLDER_BYTES = 64 * 2**20
+_REGULAR = 0o100000
+_HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """One source file of the change that exists at its head. `before` is None for a new one."""
+
+    path: str
+    old_path: str
+    before: bytes | None
+    after: bytes
+    changed: tuple[tuple[int, int], ...] = ()
+    """Line ranges of the head's file that were added or rewritten, 1-based and inclusive."""
+    shown: tuple[tuple[int, int], ...] = ()
+    """Line ranges that the pull request's diff shows, context included."""
+
+    @property
+    def after_text(self) -> str:
+        return decode(self.after) or ""
+
+    @property
+    def before_text(self) -> str:
+        return (decode(self.before) if self.before is not None else None) or ""
+
+    def shows(self, start: int, end: int) -> bool:
+        """Whether all lines from `start` to `end` are in one hunk of the diff."""
+        return any(a <= start and end <= b for a, b in self.shown)
+
+    def touches(self, start: int, end: int) -> bool:
+        """Whether a line from `start` to `end` was added or rewritten."""
+        return any(a <= end and start <= b for a, b in self.changed)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Everything between the merge base of two commits and the second of them."""
+
+    repository: git.Repo
+    base: git.Commit
+    head: git.Commit
+    files: tuple[ChangedFile, ...]
+    total: int
+    """Changed files of any kind."""
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Files that cannot be reviewed, each with the reason."""
+    notes: tuple[str, ...] = ()
+    _texts: dict[str, bytes | None] = field(default_factory=dict)
+
+
+def decode(data: bytes) -> str | None:
+    """Source text with `\\n` line ends; None for what is binary or not UTF-8."""
+    if b"\0" in data[:65536]:
+        return None
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return None
+
+
+def open_repository(folder: Path) -> git.Repo:
+    """The repository that holds `folder`. Raises `InputError`."""
+    try:
+        return git.Repo(folder, search_parent_directories=True)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+        raise InputError("this is no git repository.", file=folder, remedy="Give one with --repo.") from None
+
+
+def find_commit(repository: git.Repo, name: str) -> git.Commit:
+    """The commit of a branch, tag or id. Raises `InputError` when there is none."""
+    try:
+        sha = str(repository.git.rev_parse("--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"))
+        return repository.commit(sha)
+    except (git.GitError, ValueError):
+        remedy = "Check the name; a shallow clone may lack it (fetch-depth: 0)."
+        raise InputError(f"{name!r} is no commit here.", remedy=remedy) from None
+
+
+def read_change(repository: git.Repo, base: str, head: str, *, direct: bool = False) -> Change:
+    """The change that `head` makes on top of its merge base with `base`, as a pull request shows it.
+
+    With `direct`, `base` is taken to be that merge base.
+    """
+    tip, last = find_commit(repository, base), find_commit(repository, head)
+    notes: list[str] = []
+    common = [tip] if direct else repository.merge_base(tip, last)
+    start = common[0] if common else tip
+    if not common:
+        notes.append("Base and head have no common commit here; they are compared directly.")
+    files: list[ChangedFile] = []
+    skipped: list[tuple[str, str]] = []
+    diff = start.diff(last, M=True)
+    for entry in diff:
+        read = _read_entry(repository, start, last, entry)
+        if isinstance(read, ChangedFile):
+            files.append(read)
+        elif read is not None:
+            skipped.append(read)
+    return Change(
+        repository, start, last, tuple(sorted(files, key=lambda f: f.path)), len(diff), tuple(skipped), tuple(notes)
+    )
+
+
+def _read_entry(
+    repository: git.Repo, base: git.Commit, head: git.Commit, entry: Any
+) -> ChangedFile | tuple[str, str] | None:
+    """A source file, a reason why one is not read, or None for what is none of ours."""
+    blob, path = entry.b_blob, entry.b_path
+    if blob is None or path is None or entry.deleted_file or not path.endswith(SOURCE_SUFFIXES):
+        return None
+    if blob.mode & 0o170000 != _REGULAR:
+        return path, "it is a symbolic link or a submodule"
+    if not _is_plain(path):
+        return path, "its name is no plain path"
+    if blob.size > MAX_SOURCE_BYTES:
+        return path, f"it is larger than {MAX_SOURCE_BYTES >> 20} MiB"
+    after = bytes(blob.data_stream.read())
+    if decode(after) is None:
+        return path, "it is binary or not UTF-8 text"
+    old = entry.a_blob
+    before = None
+    if old is not None and not entry.new_file and old.mode & 0o170000 == _REGULAR and old.size <= MAX_SOURCE_BYTES:
+        before = bytes(old.data_stream.read())
+    if before is not None and decode(before) is None:
+        before = None
+    old_path = entry.a_path or path
+    changed = _ranges(repository, base, head, {old_path, path}, 0)
+    shown = _ranges(repository, base, head, {old_path, path}, 3)
+    return ChangedFile(path, old_path, before, after, changed, shown)
+
+
+def _is_plain(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return (
+        not path.startswith("/") and ".." not in parts and ".git" not in parts and not re.search(r"[\x00-\x1f]", path)
+    )
+
+
+def _ranges(
+    repository: git.Repo, base: git.Commit, head: git.Commit, paths: set[str], context: int
+) -> tuple[tuple[int, int], ...]:
+    """Line ranges of the head's file in the hunks of git's own diff. No program of the repository's choice is run."""
+    options = (f"-U{context}", "-M", "--no-ext-diff", "--no-textconv", "--no-color")
+    literal = [f":(literal){p}" for p in sorted(paths)]
+    out = repository.git.diff(*options, base.hexsha, head.hexsha, "--", *literal, stdout_as_string=False)
+    found = []
+    for m in _HUNK.finditer(out):
+        start, count = int(m.group(1)), int(m.group(2) or b"1")
+        if count:
+            found.append((start, start + count - 1))
+    return tuple(found)
+
+
+def read_file(commit: git.Commit, path: str) -> bytes | None:
+    """A regular file of a commit; None when there is none or it is too large."""
+    try:
+        blob = commit.tree / path
+    except KeyError:
+        return None
+    if blob.type != "blob" or blob.mode & 0o170000 != _REGULAR or blob.size > MAX_SOURCE_BYTES:
+        return None
+    return bytes(blob.data_stream.read())
+
+
+def check_out(commit: git.Commit, folders: Mapping[str, None], target: Path) -> Iterator[str]:
+    """Write the source files of the named folders of a commit below `target`; yields what was left out.
+
+    Links are never written, so that nothing outside the commit can be read through one.
+    """
+    total = 0
+    for folder in folders:
+        for written, blob in enumerate(_blobs(commit, folder), 1):
+            total += blob.size
+            if written > MAX_FOLDER_FILES or total > MAX_FOLDER_BYTES:
+                yield f"{folder or 'the top folder'} holds more source files than a review copies"
+                return
+            file = target / str(blob.path)
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(blob.data_stream.read())
+
+
+def _blobs(commit: git.Commit, folder: str) -> Iterator[Any]:
+    """Regular source files at and below a folder."""
+    try:
+        tree = commit.tree / folder if folder else commit.tree
+    except KeyError:
+        return
+    if tree.type != "tree":
+        return
+    for item in tree.traverse(prune=lambda i, _: i.type == "commit"):  # type: ignore[union-attr]
+        blob: Any = item
+        regular = blob.type == "blob" and blob.mode & 0o170000 == _REGULAR and blob.size <= MAX_SOURCE_BYTES
+        if regular and str(blob.path).endswith(SOURCE_SUFFIXES) and _is_plain(str(blob.path)):
+            yield blob
