@@ -145,7 +145,8 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
                     profiles[launch.kernel] = max(profiles.get(launch.kernel, profile), profile, key=_weight)
                     names = [b.name for b in classify(profile, target, _shape(launch))]
                     bottlenecks[launch.kernel] |= dict.fromkeys(names)
-                    observed[launch.kernel] += [profile_facts(profile), {"bottlenecks": tuple(sorted(names))}]
+                    worst = {"bottleneck.worst": names[0]} if names else {}
+                    observed[launch.kernel] += [profile_facts(profile), {"bottlenecks": tuple(sorted(names)), **worst}]
     return Measurement(
         kernel=kernel,
         facts=collect_facts(kernel, target, observed=observed, allow_approx=request.options.allow_approx),

@@ -41,7 +41,7 @@ _UNORDERED = ("add", "fadd", "and", "or", "xor", "max", "min")
 def atomic_rmw(op: Op, args: list[Array], memory: Memory, programs: int, active: Array | None, used: bool) -> Array:
     """`tt.atomic_rmw`: every lane acts, also lanes whose values agree. Returns the old values.
 
-    In float64 throughout, sums of 16-bit elements are rounded from what was added so far, not addition by addition.
+    In float64 throughout, sums are rounded from all that was added so far, not addition by addition.
     """
     kind = op.text.split()[1].rstrip(",")
     if kind not in _KINDS:
@@ -53,10 +53,17 @@ def atomic_rmw(op: Op, args: list[Array], memory: Memory, programs: int, active:
     dtype = stored_dtype(element)
     result = np.zeros(shape, values.dtype)
     flat, old = values[lanes], np.zeros(int(lanes.sum()), values.dtype)
-    exactly = kind == "fadd" and element in ("bf16", "f16") and values.dtype == np.float64
+    exactly = kind == "fadd" and element in ("bf16", "f16", "f32") and values.dtype == np.float64
     for numbers, data, index in memory.view(addresses[lanes], dtype, "atomic"):
         sums = memory.exact_sums(data) if exactly else None
-        if not used and kind in _UNORDERED and element != "bf16" and sums is None:
+        if not used and sums is not None:
+            places, which = np.unique(index, return_inverse=True)
+            after = sums.recall(places, data[places], from_memory(data[places], element))
+            np.add.at(after, which, flat[numbers])
+            data[places] = to_memory(after, element)
+            sums.keep(places, data[places], after)
+            continue
+        if not used and kind in _UNORDERED and element != "bf16":
             _KINDS[kind].at(data, index, flat[numbers].astype(dtype))  # type: ignore[attr-defined]
             continue
         for turn in _turns(index):

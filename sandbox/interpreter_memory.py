@@ -51,7 +51,7 @@ class BadAccess:
 
 
 class ExactSums:
-    """What atomics added to elements of 16 bits, without the rounding of each addition.
+    """What atomics added to the elements of a storage, without the rounding of each addition.
 
     An element counts as long as its memory holds what was last stored there.
     """
