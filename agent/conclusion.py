@@ -78,6 +78,7 @@ def _missing(verdict: Accepted, require: Requirement) -> str:
 def _success(found: Found, final: Judgement, target: Target) -> str:
     assert isinstance(final.verdict, Accepted)
     shown = _SHOWN[final.verdict.correctness].format(arch=target.arch)
+    shown += f" {_sentence(final.doubt)}" if final.doubt else ""
     skills = ", ".join(dict.fromkeys(a.proposal.origin for a in found.best.steps))
     if final.verdict.built_now:
         gain = final.verdict.gain

@@ -43,6 +43,7 @@ class TrialRecorder(LaunchRecorder):
     notes: list[LaunchNote]
     sources: Mapping[str, str]
     compile_now: bool
+    execute_now: bool
     order: Order
     wide: bool
     call_storages: set[int]
@@ -71,7 +72,7 @@ class TrialRecorder(LaunchRecorder):
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, sizes, compiled, self.targets[0], lambda: answer.append(native()))
         with raw() if self.executor.name != "gpu" else nullcontext():
-            foreign = self._foreign(bound)
+            foreign = self._foreign(bound) if self.execute_now else {}
             before = {name: read_memory(tensor, 1 << 40).digest for name, tensor in foreign.items()}
             self._run(pending, note)
             note.persistent += [n for n, t in foreign.items() if read_memory(t, 1 << 40).digest != before[n]]
@@ -100,6 +101,9 @@ class TrialRecorder(LaunchRecorder):
     def _run(self, pending: PendingLaunch, note: LaunchNote) -> None:
         budget = self.stopwatch.budget_s(self.limits.launch_s)
         if 0 in pending.grid:
+            return
+        if not self.execute_now:
+            note.status, note.reason = "unknown", "the call was made for what its launches compile to"
             return
         if budget <= 0:
             note.status, note.reason = "unknown", "the time for executing launches in this run was used up"

@@ -116,7 +116,7 @@ class TrialRun:
             compile=True,
         )  # fmt: skip
         recorder.notes, recorder.sources = [], self.files
-        recorder.compile_now, recorder.order, recorder.wide = False, "lockstep", False
+        recorder.compile_now, recorder.order, recorder.wide, recorder.execute_now = False, "lockstep", False, True
         recorder.forced_config, recorder.config_count, recorder.call_storages = 0, 1, set()
         if not self.gpu:
             from triton.runtime.driver import driver
@@ -192,12 +192,14 @@ class TrialRun:
             "reversed" if step.get("order") == "reversed" else "lockstep",
             bool(step.get("wide")),
         )
+        recorder.execute_now = bool(step.get("execute", True))
+        seen = inputs.tensors if recorder.execute_now else {}
         self.watch.start(inputs.tensors.values())
         recorder.call_storages = self.watch.storages
         report: dict[str, Any] = {}
         results: list[tuple[str, Any]] = []
         with raw():
-            before = {p: _digest(t) for p, t in inputs.tensors.items()}
+            before = {p: _digest(t) for p, t in seen.items()}
         torch.manual_seed(int(step["variant"]["seed"]) + 1)
         try:
             value = self._enter(builder, module, inputs)
@@ -207,15 +209,15 @@ class TrialRun:
         except Exception as e:  # noqa: BLE001 - the program's own code: what it raises is an outcome
             report["error"] = _describe(e, self.files)
         else:
-            results = list(flatten("output", value))
+            results = list(flatten("output", value)) if recorder.execute_now else []
         finally:
             self.watch.on = False
         with raw():
-            after = {p: _digest(t) for p, t in inputs.tensors.items()}
+            after = {p: _digest(t) for p, t in seen.items()}
             changed = [p for p in after if after[p] != before[p]]
             wanted = {*changed, *map(str, step.get("watch", ()))}
-            results += [(p, t) for p, t in inputs.tensors.items() if p in wanted and not p.startswith("grads.")]
-            results += [(f"{p}.grad", t.grad) for p, t in inputs.tensors.items() if t.is_leaf and t.grad is not None]
+            results += [(p, t) for p, t in seen.items() if p in wanted and not p.startswith("grads.")]
+            results += [(f"{p}.grad", t.grad) for p, t in seen.items() if t.is_leaf and t.grad is not None]
             self._report(number, report, results, changed, before, inputs)
 
     def _enter(self, builder: InputBuilder, module: types.ModuleType, inputs: Inputs) -> Any:

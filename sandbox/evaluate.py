@@ -31,14 +31,14 @@ from sandbox.harness_judge import judge_by_harness
 from sandbox.isolation import Limits
 from sandbox.judging import errors_of, hardware_faults, judge_calls, judge_hardware, without_findings
 from sandbox.kernel import Kernel, Language
-from sandbox.oracle import Reference, references, unanswered
+from sandbox.oracle import Reference, other_inputs, references, unanswered
 from sandbox.profiler.metrics import Profile
 from sandbox.statements import correctness_statement
 from sandbox.target import Target
 from sandbox.timed import time_calls, timed_gain
 from sandbox.timing_session import TimingError
 from sandbox.trials import Call, Request, Trial, run_trial, source_digest
-from sandbox.variants import Step, plan_steps
+from sandbox.variants import Step, plan_steps, reductions
 from sandbox.verdict import (
     Accepted,
     Check,
@@ -241,8 +241,10 @@ class Evaluator:
             requests: list[Request] = []
             for number, step in enumerate(self.steps):
                 recorded = step.variant.kind == "recorded"
-                requests.append(Request(step, number, compile=recorded))
-                if self.reference_executor != "gpu" and self.workload.workload.entries[step.entry].known:
+                known = self.workload.workload.entries[step.entry].known
+                hopeless = recorded and any(reductions(self.workload.workload.entries[step.entry])) and not known
+                requests.append(Request(step, number, compile=recorded, execute=not hopeless))
+                if self.reference_executor != "gpu" and (known or not recorded):
                     requests.append(Request(step, number, wide=True))
                     if recorded:
                         requests.append(Request(step, number, order="reversed"))
@@ -284,14 +286,14 @@ class Evaluator:
             requests.append(plain)
             if recorded and executor == "interpreter":
                 requests.append(Request(reference.step, reference.number, order="reversed", watch=watch))
-        if not requests:  # the baseline answers nothing: the candidate's build is still worth knowing
-            recorded_steps = [(i, s) for i, s in enumerate(self.steps) if s.variant.kind == "recorded"]
-            return [Request(s, i, compile=True) for i, s in recorded_steps]
+        answered = {r.number for r in expected}
+        unanswered = [(i, s) for i, s in enumerate(self.steps) if s.variant.kind == "recorded" and i not in answered]
+        build_only = [Request(s, i, compile=True, execute=False) for i, s in unanswered]
         order = self._rng.permutation(len(requests))
         shuffled = [requests[i] for i in order]
         again = [r for r in shuffled if r.order == "lockstep"][:3]
         repeats = [Request(r.step, r.number, reuse=not r.reuse, again=True, watch=r.watch) for r in again]
-        return shuffled + repeats
+        return build_only + shuffled + repeats
 
     def _run(self, kernel: Kernel, requests: list[Request], executor: str, limits: Limits | None = None) -> Trial:
         seed = int(self._rng.integers(1, 2**31))
@@ -350,6 +352,7 @@ class Evaluator:
         if key not in self._trials:
             chosen = [r for r in expected if r.step.variant.kind == "recorded"]
             chosen += [r for r in expected if r.step.variant.kind == "seed"][:1]
+            chosen = chosen or expected[-2:]
             requests = [Request(r.step, r.number, compile=True, watch=r.call.changed) for r in chosen]
             self._trials[key] = self._run(kernel, requests, "emulator")
         return self._trials[key]
@@ -370,7 +373,7 @@ class Evaluator:
             reason = unexecuted[0] if unexecuted else "it launched nothing"
             return Correctness.COMPILED, f"{doubt}; the emulator did not run it: {reason}"
         judge_calls(gate, expected, without_findings(trial), self.baseline_trial)
-        return Correctness.EMULATED, None
+        return Correctness.EMULATED, other_inputs(expected)
 
     def _emulated_too(self, gate: Gate, candidate: Kernel, expected: list[Reference]) -> tuple[Correctness, str | None]:
         """What the interpreter showed, shown for the candidate's code objects too, unless that is out of reach.
@@ -380,7 +383,7 @@ class Evaluator:
         own = Gate(gate.disabled)
         level, doubt = self._emulated(own, candidate, expected, "")
         if level is not Correctness.EMULATED:
-            return Correctness.INTERPRETED, None
+            return Correctness.INTERPRETED, other_inputs(expected)
         if own.failures and builds(self.baseline_trial):
             theirs = Gate(gate.disabled)
             self._emulated(theirs, self.baseline, expected, "")
@@ -421,7 +424,7 @@ class Evaluator:
         if not expected:
             reason = unanswered(self.baseline_trial)
             return (Correctness.COMPILED if builds(trial) else Correctness.NONE), reason
-        ran = [c for c in trial.calls if c.skipped is None and c.error is None]
+        ran = [c for c in trial.calls if c.request.execute and c.skipped is None and c.error is None]
         unexecuted = [launch.reason for c in ran for launch in c.launches if not launch.executed]
         if unexecuted:
             return Correctness.COMPILED, f"not every launch of the candidate could be executed: {unexecuted[0]}"
@@ -432,12 +435,12 @@ class Evaluator:
                 return Correctness.COMPILED, f"the interpreter cannot see what changed: {', '.join(blind.options[:4])}"
             if blind.semantic:
                 return Correctness.COMPILED, f"the interpreter cannot check {', '.join(blind.semantic[:3])}"
-            return Correctness.INTERPRETED, None
+            return Correctness.INTERPRETED, other_inputs(expected)
         if executor == "emulator" and blind.orders:
             return Correctness.COMPILED, f"one processor cannot show that {', '.join(blind.orders[:3])} is right"
         if executor == "emulator":
-            return Correctness.EMULATED, None
+            return Correctness.EMULATED, other_inputs(expected)
         if executor == "gpu":
             here = trial.device_arch == self.target.arch
-            return (Correctness.EXECUTED if here else Correctness.EXECUTED_ELSEWHERE), None
+            return (Correctness.EXECUTED if here else Correctness.EXECUTED_ELSEWHERE), other_inputs(expected)
         return Correctness.COMPILED, "nothing was executed"

@@ -79,6 +79,14 @@ def unanswered(baseline: Trial) -> str:
     return baseline.failure or "the workload has no call to repeat"
 
 
+def other_inputs(expected: Sequence[Reference]) -> str | None:
+    """What is to be said where only other inputs than the recorded ones could be compared."""
+    if not expected or any(r.step.variant.kind == "recorded" for r in expected):
+        return None
+    names = "; ".join(dict.fromkeys(r.step.variant.name for r in expected[:3]))
+    return f"the results on the recorded inputs are unknown; compared on smaller ones: {names}"
+
+
 def _usable(step: Step, call: Call) -> bool:
     if call.skipped is not None or call.error is not None or not call.executed or not call.launches:
         return False

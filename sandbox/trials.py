@@ -55,6 +55,8 @@ class Request:
     reuse: bool = False
     all_configs: bool = False
     again: bool = False
+    execute: bool = True
+    """False: the call is made for what its launches compile to; none runs, and no value is read."""
     watch: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -66,6 +68,7 @@ class Request:
             "compile": self.compile,
             "reuse": self.reuse,
             "all_configs": self.all_configs,
+            "execute": self.execute,
             "watch": list(self.watch),
         }
 

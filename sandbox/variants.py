@@ -19,6 +19,8 @@ Kind = Literal["recorded", "seed", "distribution", "sizes", "scalars"]
 
 DISTRIBUTIONS = ("zeros", "large", "denormal", "tails", "uniform")
 MIN_SEEDS = 5
+_SMALL_ELEMENTS = 1 << 16
+"""About as many elements as an interpreter looks through in seconds, whatever the kernel."""
 MAX_ELEMENTS = 1 << 22
 """Tensor elements of one call beyond which its sizes are not enlarged."""
 
@@ -68,8 +70,9 @@ def plan_steps(workload: Workload, rng: np.random.Generator, *, budget_s: float 
     """The calls that judge a candidate, cheapest way to cover everything: every distinct entry on its recorded inputs;
     seeds, distributions, sizes and scalars on the cheapest entry of each function, as far as `budget_s` seconds reach.
 
-    Entries whose results were unknown are called once, on their recorded inputs, for what they compile to. `rng` makes
-    the seeds secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost.
+    Entries whose results were unknown are called once, on their recorded inputs, for what they compile to; where all
+    are and the inputs are large, on much smaller ones too. `rng` makes the seeds secret. At least `MIN_SEEDS` redrawn
+    inputs are planned whatever they cost.
     """
     entries = _distinct(workload.entries)
     steps = [Step(e.index, RECORDED) for e in entries]
@@ -81,6 +84,12 @@ def plan_steps(workload: Workload, rng: np.random.Generator, *, budget_s: float 
             if needed or cost <= left_s:
                 steps.append(Step(entry.index, variant))
                 left_s -= cost
+    if not any(e.known for e in entries):
+        for entry in _one_per_function(workload, [e for e in entries if e.kind != "program"]):
+            steps += [
+                Step(entry.index, InputVariant(_words(m), "sizes", _seed(rng), "normal", sizes=m))
+                for m in reductions(entry)
+            ]
     return steps
 
 
@@ -127,6 +136,24 @@ def size_changes(entry: EntryCall) -> list[dict[int, int]]:
     if len(sizes) > 1:
         changes.append({n: _odd_below(n) for n in sizes})
     return [c for i, c in enumerate(changes) if c not in changes[:i]]
+
+
+def reductions(entry: EntryCall) -> list[dict[int, int]]:
+    """Sizes that bring an entry of more than `_SMALL_ELEMENTS` elements far below that; empty for a small one.
+
+    Some odd and some even, so that missing masks show.
+    """
+    elements = sum(int(np.prod(t, dtype=np.int64)) for t in _tensors(entry))
+    if elements <= _SMALL_ELEMENTS:
+        return []
+    sizes = {n for t in _tensors(entry) for n in t if n > 256}
+    rank = max(sum(n > 256 for n in t) for t in _tensors(entry))
+    found = []
+    for share in (1, 4, 16):
+        factor = (share * elements / _SMALL_ELEMENTS) ** (1 / max(1, rank))
+        smaller = {n: max(128, int(n / factor)) for n in sizes}
+        found.append({n: m + (share == 1 and m % 2 == 0) for n, m in smaller.items()})
+    return found
 
 
 def _odd_below(n: int) -> int:
