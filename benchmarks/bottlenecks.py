@@ -1,6 +1,6 @@
 """Whether the classifier names the bottleneck that each kernel of the suite was built around, without a GPU.
 
-    python benchmarks/bottlenecks.py [--target gfx942] [--only NAME ...] [--results FILE]
+    python benchmarks/bottlenecks.py [--target gfx950] [--only NAME ...] [--results FILE]
 
 Each case of `benchmarks/suite/cases.json` names its bottleneck. A case is run by its own harness, compiled for the
 target and emulated; of all its kernels' bottlenecks the severest counts as named first. `does-not-build` is one. A case
@@ -99,7 +99,7 @@ def line(row: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", default="gfx942")
+    parser.add_argument("--target", default="gfx950")
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--results", type=Path, default=None, help="keep rows here; known ones are not measured again")
     options = parser.parse_args()

@@ -118,6 +118,7 @@ class TrialRun:
         recorder.notes, recorder.sources = [], self.files
         recorder.compile_now, recorder.order, recorder.wide = False, "lockstep", False
         recorder.forced_config, recorder.config_count, recorder.call_storages = 0, 1, set()
+        recorder.schedule = "lockstep"
         if not self.gpu:
             from triton.runtime.driver import driver
 
@@ -192,6 +193,7 @@ class TrialRun:
             "reversed" if step.get("order") == "reversed" else "lockstep",
             bool(step.get("wide")),
         )
+        recorder.schedule = str(step.get("schedule") or "lockstep")
         self.watch.start(inputs.tensors.values())
         recorder.call_storages = self.watch.storages
         report: dict[str, Any] = {}

@@ -56,6 +56,8 @@ class Request:
     all_configs: bool = False
     again: bool = False
     watch: tuple[str, ...] = ()
+    schedule: str = "lockstep"
+    """Order of waves in the emulator: `lockstep`, `sequential`, `reverse`, `random:SEED`."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,6 +69,7 @@ class Request:
             "reuse": self.reuse,
             "all_configs": self.all_configs,
             "watch": list(self.watch),
+            "schedule": self.schedule,
         }
 
 
