@@ -36,7 +36,8 @@ def emulate_launch(
 ) -> EmulationResult:
     """Run every workgroup; results are in the tensors among the arguments. Raises `CannotEmulate`.
 
-    `schedule` orders the waves: `lockstep`, `sequential`, `reverse` or `random:SEED`. A kernel that does something forbidden (`trapped`) raises as well: what it wrote up to there is no result.
+    `schedule` orders the waves: `lockstep`, `sequential`, `reverse` or `random:SEED`. A kernel that does something
+    forbidden (`trapped`) raises as well: what it wrote up to there is no result.
     """
     order, _, seed = schedule.partition(":")
     if not target.is_amd:

@@ -31,7 +31,7 @@ from sandbox.harness_judge import judge_by_harness
 from sandbox.isolation import Limits
 from sandbox.judging import errors_of, hardware_faults, judge_calls, judge_hardware, without_findings
 from sandbox.kernel import Kernel, Language
-from sandbox.oracle import Reference, references
+from sandbox.oracle import Reference, references, unsteady
 from sandbox.profiler.metrics import Profile
 from sandbox.statements import correctness_statement
 from sandbox.target import Target
@@ -210,7 +210,7 @@ class Evaluator:
 
     @property
     def baseline_trial(self) -> Trial:
-        """The baseline's calls: plain, in float64 throughout, and with programs in another order."""
+        """The baseline's calls: plain, in float64 throughout, with programs in another order, and once more."""
         if self._baseline_trial is None:
             requests: list[Request] = []
             for number, step in enumerate(self.steps):
@@ -220,6 +220,8 @@ class Evaluator:
                     requests.append(Request(step, number, wide=True))
                     if recorded:
                         requests.append(Request(step, number, order="reversed"))
+            again = [(n, s) for n, s in enumerate(self.steps) if s.variant.kind == "recorded"]
+            requests += [Request(step, number, again=True) for number, step in again]
             self._baseline_trial = self._run(self.baseline, requests, self.reference_executor)
         return self._baseline_trial
 
@@ -358,7 +360,7 @@ class Evaluator:
     ) -> tuple[Correctness, str | None]:
         """The level that the executed calls reach, and what is missing to a higher one."""
         if not expected:
-            reason = _unanswered(self.baseline_trial)
+            reason = _unanswered(self.baseline_trial, unsteady(self.baseline_trial))
             return (Correctness.COMPILED if builds(trial) else Correctness.NONE), reason
         ran = [c for c in trial.calls if c.skipped is None and c.error is None]
         unexecuted = [launch.reason for c in ran for launch in c.launches if not launch.executed]
@@ -382,8 +384,10 @@ class Evaluator:
         return Correctness.COMPILED, "nothing was executed"
 
 
-def _unanswered(baseline: Trial) -> str:
+def _unanswered(baseline: Trial, shaky: Mapping[int, str]) -> str:
     """Why the baseline gives nothing to compare with."""
+    if shaky:
+        return f"the baseline differs from itself when it is repeated ({next(iter(shaky.values()))})"
     for call in baseline.calls:
         if call.error is not None:
             return f"the baseline itself raises {call.error}"

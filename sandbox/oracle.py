@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sandbox.correctness import Results, TensorValue, typical_scales
+from sandbox.correctness import Results, TensorValue, compare, typical_scales
 from sandbox.trials import POISON_BYTE, Call, Trial
 from sandbox.variants import Step
 from sandbox.workload import StoredWorkload, TensorRecord
@@ -42,9 +42,14 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
     """References of the steps the baseline can answer; the others are left out.
 
     A step counts when the baseline raised nothing, every launch was executed, and on inputs of other sizes, where
-    nobody vouches for it, it also stayed inside its tensors.
+    nobody vouches for it, it also stayed inside its tensors; and when it gives the same from run to run.
     """
-    usable = [(i, s, c) for i, s in enumerate(steps) if (c := baseline.of(i)) is not None and _usable(s, c)]
+    shaky = unsteady(baseline)
+    usable = [
+        (i, s, c)
+        for i, s in enumerate(steps)
+        if s.entry not in shaky and (c := baseline.of(i)) is not None and _usable(s, c)
+    ]
     found = []
     for number, step, call in usable:
         wide = baseline.of(number, wide=True)
@@ -57,6 +62,19 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
             oracle, kind = (expected, "harness") if expected else (None, "baseline")
         alike = [c.results for _, s, c in usable if s.entry == step.entry and s.variant.kind in ("recorded", "seed")]
         found.append(Reference(step, number, call, oracle, kind, typical_scales(alike)))
+    return found
+
+
+def unsteady(baseline: Trial) -> dict[int, str]:
+    """Entries on which the baseline differs from itself by more than roundings, and where: a matter of the program, the
+    harness or the hardware (`wavesmith doctor --sdc` tells), and no candidate's fault.
+    """
+    found: dict[int, str] = {}
+    for call in baseline.calls:
+        first = baseline.of(call.request.number)
+        if call.request.again and first is not None and first.executed and call.executed and first.error is None:
+            for mismatch in compare(call.results, first.results).mismatches[:1]:
+                found[call.request.step.entry] = f"{mismatch.place}: {mismatch.message}"
     return found
 
 

@@ -177,8 +177,12 @@ def run_trial(
     executor: str,
     limits: Limits,
     seed: int,
+    device: int | None = None,
 ) -> Trial:
-    """Make the calls in the given order. Raises `SandboxError` when no child can run."""
+    """Make the calls in the given order, on GPU number `device` where one is named.
+
+    Raises `SandboxError` when no child can run.
+    """
     job = {
         "mode": "trials",
         "kernel": kernel.filename,
@@ -189,6 +193,7 @@ def run_trial(
         "distribution": "recorded",
         "compile": True,
         "options": {"steps": [r.to_json() for r in requests], "seed": seed},
+        "device": device,
     }
     with tempfile.TemporaryDirectory(prefix="wavesmith-") as name:
         folder = save(inputs_only(stored), Path(name))
