@@ -2,12 +2,11 @@
 
     python benchmarks/bottlenecks.py [--only NAME ...] [--results FILE]
 
-Each case of `benchmarks/suite/cases.json` names its bottleneck, and where it shows on one architecture only (LDS of
-64 KiB on gfx942, no tf32 on gfx950) which; otherwise gfx950 stands for both. A case is run by its own harness, compiled for the
-target and emulated; of all its kernels' bottlenecks the severest counts as named first. `does-not-build` is one. A case
-built around another bottleneck that does not build for the target either (CUDA's libdevice, options of NVIDIA) is
-repaired first, by the skill library's repairs alone, as `wavesmith optimize` does. Prints one line per case and the
-share that agrees; exits with 1 below 90%.
+Each case of `benchmarks/suite/cases.json` names its bottleneck, and where it shows on gfx942 only (LDS of 64 KiB) that
+target; gfx950 otherwise. A case is run by its own harness, compiled for the target and emulated; of all its kernels'
+bottlenecks the severest counts as named first. `does-not-build` is one. A case built around another bottleneck that
+does not build for the target either (CUDA's libdevice, options of NVIDIA) is repaired first, by the skill library's
+repairs alone, as `wavesmith optimize` does. Prints one line per case and the share that agrees; exits with 1 below 90%.
 """
 
 from __future__ import annotations

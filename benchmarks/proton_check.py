@@ -2,10 +2,10 @@
 
     python benchmarks/proton_check.py [--out proton_check.json] [--kernels 10]
 
-For each kernel: the time of one call by CUDA events (median of interleaved measurements with the cache left warm), the
-sum of Proton's kernel times over the same calls, PC-sampling stalls from a second session, and the bottleneck named from
-them with its numbers. Every kernel runs in a process of its own, so that one fault costs one row. Exits with 0 when at
-least ten kernels agree within 3%, have stalls, and have a bottleneck named; with 2 where there is no NVIDIA GPU.
+For each kernel: the time of one call by CUDA events (median of interleaved measurements with the cache left warm),
+the sum of Proton's kernel times over the same calls, PC-sampling stalls from a second session, and the bottleneck named
+from them with its numbers. Every kernel runs in a process of its own, so that one fault costs one row. Exits with 0
+when at least ten kernels agree within 3%, have stalls and a named bottleneck; with 2 where there is no NVIDIA GPU.
 """
 
 from __future__ import annotations
