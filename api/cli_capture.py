@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from sandbox.workload import Workload, save
 
 if TYPE_CHECKING:
     from agent.baseline import Baseline
+    from sandbox.trials import TrialLaunch
 
 FileArgument = Annotated[Path, typer.Argument(help="Triton kernel file.")]
 TargetOption = Annotated[str, typer.Option("--target", "-t", help="Architecture or board: gfx950, gfx942, MI350X, ...")]
@@ -189,23 +191,46 @@ def emulate(
     harness: HarnessOption = None,
     workload: WorkloadOption = None,
     counters: Annotated[bool, typer.Option("--counters", help="Show what was counted.")] = False,
+    schedule: Annotated[
+        str, typer.Option(help="Order of waves: lockstep, sequential, reverse, random[:SEED] or all.")
+    ] = "lockstep",
     as_json: JsonOption = False,
 ) -> None:
-    """Run a file's compiled launches in the CPU emulator: does each end, what did it do that is forbidden, counts."""
-    from agent.emulate import emulate_file
+    """Run a file's compiled launches in the CPU emulator: does each end, what did it do that is forbidden, counts.
 
+    Under several schedules also: do results depend on the order in which waves run?
+    """
+    from agent.emulate import emulate_file, parse_schedules
+
+    schedules = parse_schedules(schedule)
     request = _request(file, target, harness, workload, "auto")
-    done = emulate_file(request, make_progress(ProgressStyle.AUTO))
+    done = emulate_file(request, make_progress(ProgressStyle.AUTO), schedules)
     if as_json:
-        show_json({"complete": done.complete, "reason": done.reason, "launches": [asdict(x) for x in done.launches]})
+        rows = [{"schedule": name, **asdict(x)} for name, launches in done.runs.items() for x in launches]
+        show_json(
+            {
+                "complete": done.complete,
+                "reason": done.reason,
+                "disagreements": done.disagreements,
+                "launches": rows,
+            }
+        )
     else:
-        for launch in done.launches:
-            state = "ran to its end" if launch.executed else f"not executed: {launch.reason}"
-            out.print(f"{launch.kernel} {launch.grid}: {state}", markup=False)
-            for finding in launch.findings:
-                out.print(f"  {finding}", markup=False)
-            for name, value in sorted(launch.counters.items()) if counters else ():
-                out.print(f"  {name} {value}", markup=False)
+        for name, launches in done.runs.items():
+            _show_emulated(launches, f" ({name})" if len(done.runs) > 1 else "", counters and name == schedules[0])
+        for line in done.disagreements:
+            out.print(line, markup=False)
         if done.reason:
             err.print(done.reason, markup=False)
-    raise typer.Exit(0 if done.complete else 4 if done.findings or not done.baseline.measurement.builds else 5)
+    wrong = done.findings or done.disagreements or not done.baseline.measurement.builds
+    raise typer.Exit(0 if done.complete else 4 if wrong else 5)
+
+
+def _show_emulated(launches: Sequence[TrialLaunch], order: str, counters: bool) -> None:
+    for launch in launches:
+        state = "ran to its end" if launch.executed else f"not executed: {launch.reason}"
+        out.print(f"{launch.kernel} {launch.grid}{order}: {state}", markup=False)
+        for finding in launch.findings:
+            out.print(f"  {finding}", markup=False)
+        for name, value in sorted(launch.counters.items()) if counters else ():
+            out.print(f"  {name} {value}", markup=False)

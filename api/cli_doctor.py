@@ -25,6 +25,11 @@ def doctor(
     report: Annotated[Path, typer.Option("--out", help="File of the self-test's report.")] = Path(
         "wavesmith-selftest.json"
     ),
+    sdc: Annotated[
+        bool, typer.Option("--sdc", help="Repeat kernels on every GPU and vote on their results: silent corruption.")
+    ] = False,
+    file: Annotated[Path | None, typer.Option("--file", help="With --sdc: a kernel file to repeat instead.")] = None,
+    repeats: Annotated[int, typer.Option("--repeats", min=2, help="With --sdc: repetitions on each GPU.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Look at this machine: tools, devices, isolation, and the evidence it allows per target."""
@@ -34,6 +39,9 @@ def doctor(
         machine.fix(lambda line: err.print(line, markup=False))
     if selftest:
         _selftest(report, as_json)
+        return
+    if sdc:
+        _sdc(file, repeats, as_json)
         return
     found = list(machine.findings())
     gpus = machine.visible_gpus()
@@ -72,3 +80,20 @@ def _selftest(report: Path, as_json: bool) -> None:
             )
         err.print(f"Report: {report}", markup=False)
     raise typer.Exit(0 if result["passed"] else 1)
+
+
+def _sdc(file: Path | None, repeats: int, as_json: bool) -> None:
+    from agent.corruption import check_machine
+
+    results = check_machine(file, repeats, make_progress(ProgressStyle.AUTO))
+    if as_json:
+        show_json({name: asdict(report) for name, report in results.items()})
+    else:
+        for name, report in results.items():
+            mark = {"clean": "[green]✓[/green]", "corrupt": "[red]✗[/red]"}.get(report.outcome, "[yellow]?[/yellow]")
+            where = f"{report.results} results x {report.repeats} on {', '.join(report.devices)}"
+            out.print(f"{mark} {escape(name)}: {report.outcome}; {escape(where)}")
+            for sentence in report.sentences:
+                out.print(f"    {sentence}", markup=False)
+    outcomes = {report.outcome for report in results.values()}
+    raise typer.Exit(4 if "corrupt" in outcomes else 5 if outcomes != {"clean"} else 0)

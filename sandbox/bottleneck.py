@@ -72,18 +72,39 @@ def _spills(profile: Profile, target: Target, launch: LaunchShape) -> Bottleneck
         return None
     looped = profile.count("scratch_count_in_loops")
     where = f", {looped} scratch accesses inside loops" if looped else ""
+    share = _scratch_share(profile, "_count_in_loops" if looped else "_count")
+    weight = 1.0 if share is None else min(1.0, share / _HEAVY_SCRATCH_SHARE)
     return Bottleneck(
         "vgpr-spills",
-        0.9 if looped else 0.6,
+        0.4 + 0.5 * weight if looped else 0.3 + 0.3 * weight,
         f"{spills} vector registers spill, {scratch} bytes of scratch per lane{where}",
         {"vgpr_spill_count": spills, "scratch_bytes": scratch, "scratch_count_in_loops": looped},
         profile.sites.get("scratch", ()),
     )
 
 
+_HEAVY_SCRATCH_SHARE = 0.05
+"""Of the instructions: from here on spills are as bad as they get. A few accesses among thousands cost little."""
+_MIXED = ("valu", "salu", "mfma", "lds_load", "lds_store", "global_load", "global_store", "scratch")
+
+
+def _scratch_share(profile: Profile, suffix: str) -> float | None:
+    """Scratch accesses among the instructions in loops or anywhere; None where the others were not counted."""
+    total = sum(profile.count(f"{kind}{suffix}") for kind in _MIXED)
+    count = profile.count(f"scratch{suffix}")
+    return count / total if total > count else None
+
+
+def _alone(launch: LaunchShape, target: Target) -> bool:
+    """Whether each workgroup has a compute unit to itself, so that it does not matter how many would fit there."""
+    return launch.programs is not None and launch.programs <= target.board.compute_units
+
+
 def _occupancy(profile: Profile, target: Target, launch: LaunchShape) -> Bottleneck | None:
     waves, limiter = profile.number("occupancy_waves_per_simd"), profile.word("occupancy_limiter")
     if waves is None or limiter in (None, "waves") or waves >= target.max_waves_per_simd / 2 or waves == 0:
+        return None
+    if _alone(launch, target):
         return None
     matrix = profile.count("mfma_count") > 0  # matrix kernels hide latency inside one wave
     severity = (1 - waves / target.max_waves_per_simd) * (0.45 if matrix else 0.75)
@@ -158,17 +179,23 @@ def _transcendental(profile: Profile, target: Target, launch: LaunchShape) -> Bo
     if found is None or found[0] < 8:
         return None
     count, share = found
-    cost = 4 * share / (1 + 3 * share)  # a transcendental issues at a quarter of the rate
-    if cost < 0.25:
+    cost = share * (_TRANSCENDENTAL_SLOTS + _AROUND) / (1 + (_TRANSCENDENTAL_SLOTS - 1) * share)
+    cost = min(cost, 0.95)
+    if cost < 0.4:
         return None
     return Bottleneck(
         "transcendental",
         min(0.6, 0.8 * cost),
-        f"{count} transcendental instructions take about {cost:.0%} of the vector issue slots (quarter rate)",
-        {"transcendental_count": count, "share": share},
+        f"{count} transcendental instructions and what surrounds them take about {cost:.0%} of the vector issue slots",
+        {"transcendental_count": count, "share": share, "issue_share": cost},
         profile.sites.get("transcendental", ()),
         at_most=1 / (1 - cost),
     )
+
+
+_TRANSCENDENTAL_SLOTS, _AROUND = 4, 8
+"""Issue slots of a transcendental (quarter rate), and the vector instructions that a function of the math library puts
+around each (range reduction, scaling, special cases; counted in compiled exp, tanh and erf)."""
 
 
 _WIDEST_BYTES = 16
@@ -184,7 +211,12 @@ def _narrow(profile: Profile, target: Target, launch: LaunchShape) -> Bottleneck
         kind: (profile.number(f"{kind}_mean_bytes") or 0, profile.count(f"{kind}_count"))
         for kind in ("global_load", "global_store")
     }
-    mean = sum(w * n for w, n in widths.values()) / (loads + stores)
+    if executed:  # how often each kind runs says more than how often it stands in the code
+        counts = {"global_load": "instructions_vmem_rd", "global_store": "instructions_vmem_wr"}
+        widths = {kind: (width, profile.count(counts[kind])) for kind, (width, _) in widths.items() if width}
+    if not widths:
+        return None
+    mean = sum(w * n for w, n in widths.values()) / max(1, sum(n for _, n in widths.values()))
     if mean > 6:
         return None
     return Bottleneck(
@@ -234,7 +266,7 @@ def _register_moves(profile: Profile, target: Target, launch: LaunchShape) -> Bo
 
 
 def _deep_pipeline(profile: Profile, target: Target, launch: LaunchShape) -> Bottleneck | None:
-    if (launch.num_stages or 0) <= 2 or profile.word("occupancy_limiter") != "lds":
+    if (launch.num_stages or 0) <= 2 or profile.word("occupancy_limiter") != "lds" or _alone(launch, target):
         return None
     lds = profile.count("lds_bytes")
     return Bottleneck(
@@ -249,13 +281,24 @@ def _small_grid(profile: Profile, target: Target, launch: LaunchShape) -> Bottle
     units = target.board.compute_units
     if launch.programs is None or launch.programs >= units:
         return None
+    severity, length = 0.5, ""
+    waves, executed = profile.number("waves"), profile.number("instructions_executed")
+    evidence: dict[str, float] = {"programs": launch.programs, "compute_units": units}
+    if waves and executed:
+        evidence["instructions_per_wave"] = executed / waves
+        length = f", {executed / waves:,.0f} instructions per wave"
+        severity = 0.5 if executed / waves >= _LONG_WAVE else 0.2  # a launch that is over at once gains nothing
     return Bottleneck(
         "small-grid",
-        0.5 * (1 - launch.programs / units),
-        f"{launch.programs} workgroups for {units} compute units of {target.board.name}",
-        {"programs": launch.programs, "compute_units": units},
+        severity * (1 - launch.programs / units),
+        f"{launch.programs} workgroups for {units} compute units of {target.board.name}{length}",
+        evidence,
         at_most=units / max(1, launch.programs),
     )
+
+
+_LONG_WAVE = 10_000
+"""Instructions of a wave below which it ends within some ten microseconds, about what a launch costs."""
 
 
 def _double(profile: Profile, target: Target, launch: LaunchShape) -> Bottleneck | None:

@@ -36,8 +36,10 @@ def emulate_launch(
 ) -> EmulationResult:
     """Run every workgroup; results are in the tensors among the arguments. Raises `CannotEmulate`.
 
-    A kernel that does something forbidden (`trapped`) raises as well: what it wrote up to there is no result.
+    `schedule` orders the waves: `lockstep`, `sequential`, `reverse` or `random:SEED`. A kernel that does something
+    forbidden (`trapped`) raises as well: what it wrote up to there is no result.
     """
+    order, _, seed = schedule.partition(":")
     if not target.is_amd:
         raise CannotEmulate(f"the emulator runs AMD code objects, not {target.arch}")
     if compiled.metadata.get("global_scratch_size"):
@@ -55,7 +57,8 @@ def emulate_launch(
                 values,
                 memory,
                 dynamic_lds_bytes=compiled.lds_bytes,
-                schedule=schedule,  # type: ignore[arg-type]
+                schedule=order,  # type: ignore[arg-type]
+                seed=int(seed or 0),
                 instruction_budget=max(1, int(budget_s * rate)),
             )
         except InputError as e:

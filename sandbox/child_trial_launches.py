@@ -46,6 +46,8 @@ class TrialRecorder(LaunchRecorder):
     execute_now: bool
     order: Order
     wide: bool
+    schedule: str
+    """Order of waves where the emulator runs a launch."""
     call_storages: set[int]
     """Addresses of the storages that belong to the call: its inputs, and what torch made during it."""
     forced_config: int
@@ -112,7 +114,7 @@ class TrialRecorder(LaunchRecorder):
             if self.executor.name == "interpreter":
                 self._interpret(pending, budget, note)
             elif self.executor.name == "emulator":
-                _emulate(pending, budget, note)
+                _emulate(pending, budget, note, self.schedule)
             else:
                 note.findings += self.executor.execute(pending, budget)
                 note.by = self.executor.name
@@ -134,10 +136,10 @@ class TrialRecorder(LaunchRecorder):
             if not isinstance(compiled, Compiled):
                 raise
         _restore(saved)
-        _emulate(dataclasses.replace(pending, compiled=compiled), budget_s, note)
+        _emulate(dataclasses.replace(pending, compiled=compiled), budget_s, note, self.schedule)
 
 
-def _emulate(pending: PendingLaunch, budget_s: float, note: LaunchNote) -> None:
+def _emulate(pending: PendingLaunch, budget_s: float, note: LaunchNote, schedule: str) -> None:
     """Run the code object; what it found and counted goes into the note."""
     from sandbox.child_emulate import CannotEmulate, emulate_launch
 
@@ -146,8 +148,9 @@ def _emulate(pending: PendingLaunch, budget_s: float, note: LaunchNote) -> None:
         raise CannotExecute("it did not compile, so there is no code object to emulate")
     try:
         result = emulate_launch(
-            pending.compiled, pending.fn, pending.args, pending.kwargs, pending.grid, pending.target, budget_s=budget_s
-        )
+            pending.compiled, pending.fn, pending.args, pending.kwargs, pending.grid, pending.target,
+            budget_s=budget_s, schedule=schedule,
+        )  # fmt: skip
     except CannotEmulate as e:
         raise CannotExecute(str(e)) from e
     note.findings += [str(finding) for finding in result.findings]

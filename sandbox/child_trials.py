@@ -118,6 +118,7 @@ class TrialRun:
         recorder.notes, recorder.sources = [], self.files
         recorder.compile_now, recorder.order, recorder.wide, recorder.execute_now = False, "lockstep", False, True
         recorder.forced_config, recorder.config_count, recorder.call_storages = 0, 1, set()
+        recorder.schedule = "lockstep"
         if not self.gpu:
             from triton.runtime.driver import driver
 
@@ -194,6 +195,7 @@ class TrialRun:
         )
         recorder.execute_now = bool(step.get("execute", True))
         seen = inputs.tensors if recorder.execute_now else {}
+        recorder.schedule = str(step.get("schedule") or "lockstep")
         self.watch.start(inputs.tensors.values())
         recorder.call_storages = self.watch.storages
         report: dict[str, Any] = {}

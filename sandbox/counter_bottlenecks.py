@@ -200,7 +200,8 @@ def _conflicting(
 
 
 def _uncoalesced(profile: Profile, target: Target, run: RunFacts) -> Bottleneck | None:
-    worst: tuple[float, float, str] | None = None
+    worst: tuple[float, Bottleneck] | None = None
+    traffic = {d: _traffic(profile, d) for d in ("read", "write")}
     for direction, kind in (("read", "global_load"), ("write", "global_store")):
         moved = profile.number(f"{direction}_bytes_per_lane")
         # a lane may load several elements at once; the code object says how many bytes
@@ -209,18 +210,26 @@ def _uncoalesced(profile: Profile, target: Target, run: RunFacts) -> Bottleneck 
             continue
         useful = width or _limit("bytes_per_lane")
         limit = width * _limit("bytes_per_lane_over_element") if width else _limit("bytes_per_lane")
-        if moved > limit and (worst is None or moved / useful > worst[0] / worst[1]):
-            worst = (moved, useful, direction)
-    if worst is None:
-        return None
-    moved, useful, direction = worst
-    return Bottleneck(
-        "uncoalesced",
-        min(0.85, 0.4 + 0.05 * moved / useful),
-        f"{direction}s move {moved:.0f} bytes of cache lines per lane, {useful:.3g} would do",
-        {f"{direction}_bytes_per_lane": moved, "useful_bytes_per_lane": useful},
-        at_most=moved / useful,
-    )
+        if moved <= limit:
+            continue
+        both = traffic["read"] + traffic["write"]
+        weight = traffic[direction] / both if both else 1.0
+        found = Bottleneck(
+            "uncoalesced",
+            min(0.85, 0.3 + 0.05 * moved / useful) * weight,
+            f"{direction}s move {moved:.0f} bytes of cache lines per lane, {useful:.3g} would do",
+            {f"{direction}_bytes_per_lane": moved, "useful_bytes_per_lane": useful, "share_of_traffic": weight},
+            at_most=1 / (1 - weight * (1 - useful / moved)),
+        )
+        if worst is None or found.severity > worst[0]:
+            worst = found.severity, found
+    return worst[1] if worst else None
+
+
+def _traffic(profile: Profile, direction: str) -> float:
+    """Bytes of cache lines moved; 0 where that is not known."""
+    waves = profile.number("instructions_vmem_rd" if direction == "read" else "instructions_vmem_wr")
+    return (waves or 0.0) * (profile.number(f"{direction}_bytes_per_lane") or 0.0)
 
 
 def _latency_bound(profile: Profile, target: Target, run: RunFacts) -> Bottleneck | None:

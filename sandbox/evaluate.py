@@ -236,7 +236,7 @@ class Evaluator:
 
     @property
     def baseline_trial(self) -> Trial:
-        """The baseline's calls: plain, in float64 throughout, and with programs in another order."""
+        """The baseline's calls: plain, in float64 throughout, with programs in another order, and once more."""
         if self._baseline_trial is None:
             requests: list[Request] = []
             for number, step in enumerate(self.steps):
@@ -248,6 +248,8 @@ class Evaluator:
                     requests.append(Request(step, number, wide=True))
                     if recorded:
                         requests.append(Request(step, number, order="reversed"))
+            again = [r for r in requests if r.step.variant.kind == "recorded" and r.execute]
+            requests += [Request(r.step, r.number, again=True) for r in again if r.order == "lockstep" and not r.wide]
             trial = self._run(self.baseline, requests, self.reference_executor)
             if self.reference_executor == "gpu":
                 trial = replace(trial, calls=trial.calls + self._wide_calls())

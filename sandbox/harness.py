@@ -48,6 +48,8 @@ class Job:
     """Where the emulator's compiled core lies."""
     second_chance: bool = False
     """Whether the emulator runs what the interpreter gives up on."""
+    device: int | None = None
+    """Number of the only GPU the child shall see; None: all that the machine shows."""
 
     @classmethod
     def read(cls, path: Path) -> Job:
@@ -99,6 +101,9 @@ def run(job: Job, channel: FrameWriter) -> int:
     """Prepare, then run the mode. Exit status 0 whenever the run itself worked, whatever the harness did."""
     if job.cache_root is not None:
         os.environ["WAVESMITH_CACHE_DIR"] = job.cache_root
+    if job.device is not None:
+        for name in ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+            os.environ[name] = str(job.device)
     import torch
     import triton
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sandbox.correctness import Results, TensorValue, typical_scales
+from sandbox.correctness import Results, TensorValue, compare, typical_scales
 from sandbox.trials import POISON_BYTE, Call, Trial
 from sandbox.variants import Step
 from sandbox.workload import StoredWorkload, TensorRecord
@@ -42,9 +42,14 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
     """References of the steps the baseline can answer; the others are left out.
 
     A step counts when the baseline raised nothing, every launch was executed, and on inputs of other sizes, where
-    nobody vouches for it, it also stayed inside its tensors.
+    nobody vouches for it, it also stayed inside its tensors; and when it gives the same from run to run.
     """
-    usable = [(i, s, c) for i, s in enumerate(steps) if (c := baseline.of(i)) is not None and _usable(s, c)]
+    shaky = unsteady(baseline)
+    usable = [
+        (i, s, c)
+        for i, s in enumerate(steps)
+        if s.entry not in shaky and (c := baseline.of(i)) is not None and _usable(s, c)
+    ]
     found = []
     for number, step, call in usable:
         wide = baseline.of(number, wide=True)
@@ -60,6 +65,19 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
     return found
 
 
+def unsteady(baseline: Trial) -> dict[int, str]:
+    """Entries on which the baseline differs from itself by more than roundings, and where: a matter of the program, the
+    harness or the hardware (`wavesmith doctor --sdc` tells), and no candidate's fault.
+    """
+    found: dict[int, str] = {}
+    for call in baseline.calls:
+        first = baseline.of(call.request.number)
+        if call.request.again and first is not None and first.executed and call.executed and first.error is None:
+            for mismatch in compare(call.results, first.results).mismatches[:1]:
+                found[call.request.step.entry] = f"{mismatch.place}: {mismatch.message}"
+    return found
+
+
 def _same_question(wide: Call, call: Call) -> bool:
     """Whether the wider arithmetic answered, on the same inputs and with the same results; kernels on a GPU and in the
     interpreter are given theirs by different processes."""
@@ -68,6 +86,8 @@ def _same_question(wide: Call, call: Call) -> bool:
 
 def unanswered(baseline: Trial) -> str:
     """Why the baseline gives nothing to compare with."""
+    if shaky := unsteady(baseline):
+        return f"the baseline differs from itself when it is repeated ({next(iter(shaky.values()))})"
     for call in baseline.calls:
         if call.error is not None:
             return f"the baseline itself raises {call.error}"

@@ -58,6 +58,8 @@ class Request:
     execute: bool = True
     """False: the call is made for what its launches compile to; none runs, and no value is read."""
     watch: tuple[str, ...] = ()
+    schedule: str = "lockstep"
+    """Order of waves in the emulator: `lockstep`, `sequential`, `reverse`, `random:SEED`."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -70,6 +72,7 @@ class Request:
             "all_configs": self.all_configs,
             "execute": self.execute,
             "watch": list(self.watch),
+            "schedule": self.schedule,
         }
 
 
@@ -177,8 +180,12 @@ def run_trial(
     executor: str,
     limits: Limits,
     seed: int,
+    device: int | None = None,
 ) -> Trial:
-    """Make the calls in the given order. Raises `SandboxError` when no child can run."""
+    """Make the calls in the given order, on GPU number `device` where one is named.
+
+    Raises `SandboxError` when no child can run.
+    """
     job = {
         "mode": "trials",
         "kernel": kernel.filename,
@@ -189,6 +196,7 @@ def run_trial(
         "distribution": "recorded",
         "compile": True,
         "options": {"steps": [r.to_json() for r in requests], "seed": seed},
+        "device": device,
     }
     with tempfile.TemporaryDirectory(prefix="wavesmith-") as name:
         folder = save(inputs_only(stored), Path(name))

@@ -1,5 +1,7 @@
 """The classifier on profiles with known numbers: what it names, in which order, and when it stays silent."""
 
+import pytest
+
 from sandbox.bottleneck import Bottleneck, LaunchShape, classify
 from sandbox.profiler.metrics import Metric, Profile
 from sandbox.target import load_target
@@ -46,7 +48,7 @@ def test_atomics_loops_fences_and_contention() -> None:
 
 def test_transcendentals_count_by_issue_slots() -> None:
     heavy = found(valu_count_in_loops=60, transcendental_count_in_loops=30)["transcendental"]
-    assert "67%" in heavy.statement
+    assert "95%" in heavy.statement and heavy.at_most == pytest.approx(20)
     assert found(valu_count_in_loops=1000, transcendental_count_in_loops=30) == {}
 
 
@@ -75,3 +77,15 @@ def test_grid_pipeline_doubles_and_moves() -> None:
     assert "deep-pipeline" in deep
     assert "fp64" in found(fp64_count=20, fp64_count_in_loops=10)
     assert "register-moves" in found(accvgpr_move_count_in_loops=200, mfma_count_in_loops=64)
+
+
+def test_a_few_spills_among_thousands_of_instructions_weigh_little() -> None:
+    few = found(vgpr_spill_count=28, scratch_count_in_loops=5, valu_count_in_loops=1500)["vgpr-spills"]
+    many = found(vgpr_spill_count=28, scratch_count_in_loops=200, valu_count_in_loops=1500)["vgpr-spills"]
+    assert few.severity < 0.5 < many.severity
+
+
+def test_a_small_grid_matters_where_waves_are_long() -> None:
+    brief = found(LaunchShape(programs=64), waves=256, instructions_executed=256 * 300)["small-grid"]
+    long = found(LaunchShape(programs=64), waves=256, instructions_executed=256 * 90_000)["small-grid"]
+    assert brief.severity < long.severity and long.at_most == 304 / 64

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sandbox.emulator.decoder import decode
 from sandbox.emulator.instruction import DecodeError, Instruction, Operand, Unsupported
+from sandbox.emulator.machine import VGPRS
 from sandbox.emulator.records import RECORD_BYTES, Translator, operations
 
 _ENDS = frozenset({"s_endpgm", "s_setpc_b64", "s_branch", "s_endpgm_saved"})
@@ -29,6 +30,8 @@ class Program:
     record_at: npt.NDArray[np.int32]
     entry: int
     vector_rows: int
+    vgprs: int
+    """Rows of VGPRs; those of AccVGPRs follow."""
     unsupported: dict[int, Unsupported]
 
 
@@ -81,7 +84,10 @@ def build_program(library: ctypes.CDLL, image: bytes, arch: str, entry: int, fun
     found = _reachable(image, arch, entry, functions)
     offsets = sorted(found)
     number = {pc: n for n, pc in enumerate(offsets)}
-    vgprs, agprs = _vector_registers([i for i in found.values() if isinstance(i, Instruction)])
+    decoded = [i for i in found.values() if isinstance(i, Instruction)]
+    vgprs, agprs = _vector_registers(decoded)
+    if any(i.mnemonic.startswith("s_set_gpr_idx") for i in decoded):
+        vgprs = VGPRS  # any of them may be reached through the index register
     translator = Translator(operations(library), vgprs)
     # Behind an instruction that falls through lies its successor; the last record stops what runs off the end.
     stop = Instruction("end_of_code", "", 0, 4)
@@ -116,5 +122,6 @@ def build_program(library: ctypes.CDLL, image: bytes, arch: str, entry: int, fun
         record_at=record_at,
         entry=number[entry],
         vector_rows=vgprs + agprs + 2,
+        vgprs=vgprs,
         unsupported=translator.unsupported,
     )

@@ -124,6 +124,7 @@ typedef struct {
   u32 grid[3], block[3];
   u32 arch, xcds, schedule, mode;
   u32 entry, waves_started, outcome, outcome_record;
+  u32 named_vgprs, unused;          // rows of VGPRs; those of AccVGPRs follow
   i32 id_sgprs[3];                  // where the workgroup's numbers go, -1 nowhere
   u32 initial_sgprs[128];
   traffic traffic;
@@ -143,6 +144,7 @@ struct wave {
   u64 mask_of;                      // EXEC that `lane_mask` was expanded from
   u32 fp_now;                       // which control word is loaded
   u32 fp32_control, fp64_control;
+  u32 index_mode;                   // vector register numbers are shifted by M0
   u64 retired;
   _Alignas(64) u32 lane_mask[LANES];
   _Alignas(64) u32 fetched[4][2 * LANES];

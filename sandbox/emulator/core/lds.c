@@ -273,6 +273,25 @@ static void lds_atomic(wave *w, const record *r, int kind, u32 bytes, int return
 #define LDS_ATOMIC(NAME, KIND, BYTES, RETURNS) \
   static void NAME(wave *w, const record *r) { lds_atomic(w, r, KIND, BYTES, RETURNS); }
 
+// One dword at M0 plus the offset goes up or down by the number of active lanes, which all get the value before.
+static void lds_counter(wave *w, const record *r, int sign) {
+  u64 exec = EXEC(w);
+  if (!exec) return;
+  u32 at = w->s[124] + (u32)r->offset, old, next, out[LANES];
+  int lane = __builtin_ctzll(exec);
+  if (!in_range(w, r, at, 4, lane)) return;
+  if (at % 4) return found(w, r, MISALIGNED, lane, at, 4, 0);
+  if (w->g->words[at >> 2].write == 0) found(w, r, UNINITIALISED_LDS, lane, at, 1, 0);
+  memcpy(&old, w->g->lds + at, 4);
+  next = old + (u32)(sign * __builtin_popcountll(exec));
+  check_write(w, r, at, (const u8 *)&next, 4, lane, ATOMIC_TAG);
+  w->m->traffic.lds_lane_atomics++;
+  for (int i = 0; i < LANES; i++) out[i] = old;
+  write_rows(w, r->dst[0].index, out, 1, exec);
+}
+static void ds_append(wave *w, const record *r) { lds_counter(w, r, 1); }
+static void ds_consume(wave *w, const record *r) { lds_counter(w, r, -1); }
+
 #include "lds.def"
 #undef READ
 #undef READ2
@@ -291,5 +310,7 @@ const entry lds_table[] = {
     {"ds_bpermute_b32", ds_bpermute_b32, CUSTOM},
     {"ds_permute_b32", ds_permute_b32, CUSTOM},
     {"ds_swizzle_b32", ds_swizzle_b32, CUSTOM},
+    {"ds_append", ds_append, CUSTOM},
+    {"ds_consume", ds_consume, CUSTOM},
     {0, 0, 0},
 };

@@ -80,7 +80,7 @@ void set_mode(wave *w, u32 mode) {
 // Findings. Those that end the run stop the wave; the others are noted once for each instruction.
 void found(wave *w, const record *r, int kind, int lane, u64 address, u64 bytes, u32 other) {
   machine *m = w->m;
-  u32 number = (u32)(r - m->code);
+  u32 number = r >= m->code && r < m->code + m->records ? (u32)(r - m->code) : (u32)(w->at - 1);  // a shifted copy
   bool ends = !(kind == LDS_RACE || kind == UNINITIALISED_LDS || kind == UNINITIALISED_GLOBAL);
   if (ends) {
     w->fault = 1;
@@ -118,6 +118,7 @@ static void start_wave(machine *m, group *g, wave *w, u32 number) {
   w->fault = 0;
   w->status = RUNNING;
   w->at = m->entry;
+  w->index_mode = 0;
   w->mask_of = 0;
   memset(w->lane_mask, 0, sizeof w->lane_mask);
   EXEC(w) = exec;
@@ -140,6 +141,35 @@ static void start_group(machine *m, group *g, u32 linear) {
   for (u32 n = 0; n < g->count; n++) start_wave(m, g, &g->waves[n], n);
 }
 
+// Vector registers through the index register (s_set_gpr_idx_*): M0[7:0] is added to the numbers of sources and result
+// that M0[15:12] names. Which operations count as vector ones follows from the order of the tables.
+static bool is_vector(u32 op) {
+  static u32 first, end;
+  if (!end) {
+    u32 n = 0;
+    for (u32 t = 0; t < TABLES; t++) {
+      if (tables[t] == float_table) first = n;
+      if (tables[t] == matrix_table) end = n;
+      for (const entry *e = tables[t]; e->name; e++) n++;
+    }
+  }
+  return op >= first && op < end;
+}
+static void shift_operand(const machine *m, operand *o, u32 by, bool chosen, bool *beyond) {
+  if (!chosen || o->kind != VECTOR || o->index >= m->named_vgprs) return;
+  *beyond |= o->index + by + o->dwords > m->named_vgprs;
+  o->index += by;
+}
+static void run_indexed(wave *w, const record *r) {
+  record moved = *r;
+  bool beyond = false;
+  u32 m0 = w->s[124], by = m0 & 0xff, which = m0 >> 12 & 15;
+  for (int k = 0; k < 4; k++) shift_operand(w->m, &moved.src[k], by, which >> (k < 2 ? k : 2) & 1, &beyond);
+  for (int k = 0; k < 2; k++) shift_operand(w->m, &moved.dst[k], by, which >> 3 & 1, &beyond);
+  if (beyond) return found(w, &moved, NEEDS, -1, by, 0, 0);
+  r->run(w, &moved);
+}
+
 // Runs one wave for at most `limit` instructions, until it waits, ends or faults. Returns how many it ran.
 static u64 run_wave(wave *w, u64 limit) {
   machine *m = w->m;
@@ -154,7 +184,7 @@ static u64 run_wave(wave *w, u64 limit) {
     m->idle_lanes[r - code] += idle;
     w->g->clock++;
     if (UNLIKELY(w->fp32_control != w->fp64_control)) use_fp(w, r->wide);
-    r->run(w, r);
+    if (UNLIKELY(w->index_mode) && is_vector(r->op)) run_indexed(w, r); else r->run(w, r);
     if (UNLIKELY(w->status != RUNNING || w->fault)) break;
   }
   m->executed += count;

@@ -168,6 +168,32 @@ static void matrix(wave *w, const record *r, u32 m, u32 k, u32 blocks, int kind_
   multiply(w, r, &s, &a, &b, kind_a == I8);
 }
 
+// Sparse A: two of every four values along K are kept, and two bits of the third source say which each one is. The
+// destination is the accumulator. Where the indices of a lane fill a part of the register, abid chooses the part.
+static void sparse(wave *w, const record *r, u32 m, u32 k, int kind_a, int kind_b) {
+  static _Thread_local operands a, b;
+  static _Thread_local f32 kept[MAX_K * 32];
+  shape s = {m, k, 1, m * m / LANES};
+  if (!fp8_ready) fill_tables();
+  if (r->blgp) return found(w, r, NEEDS, -1, r->blgp, 0, 2);
+  u32 count = m * k / LANES, half = count / 2, bits = 2 * half, part = r->cbsz ? 0 : r->abid % (32 / bits);
+  widen(w, r->src[0].index, kind_a, half, kept);
+  widen(w, r->src[1].index, kind_b, count, b.values);
+  memset(a.values, 0, (u64)count * LANES * 4);
+  const u32 *index = w->v + (u64)r->src[2].index * LANES;
+  for (u32 j = 0; j < half; j++)
+    for (u32 i = 0; i < LANES; i++) {
+      u32 to = (4 * (j / 2) + (index[i] >> (part * bits + 2 * j) & 3)) * LANES + i, from = j * LANES + i;
+      if (kind_a == I8) ((i32 *)a.values)[to] += ((const i32 *)kept)[from]; else a.values[to] += kept[from];
+    }
+  arrange(&s, &a);
+  arrange(&s, &b);
+  record plain = *r;
+  plain.cbsz = plain.abid = 0;
+  plain.src[2] = r->dst[0];
+  multiply(w, &plain, &s, &a, &b, kind_a == I8);
+}
+
 // f8f6f4: 32 elements a lane in the format that cbsz (A) or blgp (B) names, perhaps with a power of two for each.
 static f32 power_of_two(u32 e8m0) { return e8m0 == 255 ? __builtin_nanf("") : e8m0 ? as_f32(e8m0 << 23) : as_f32(0x00400000); }
 
@@ -231,13 +257,16 @@ static void doubles(wave *w, const record *r, int large) {
 }
 
 #define MFMA(NAME, M, K, BLOCKS, A, B) static void NAME(wave *w, const record *r) { matrix(w, r, M, K, BLOCKS, A, B); }
+#define SPARSE(NAME, M, K, A, B) static void NAME(wave *w, const record *r) { sparse(w, r, M, K, A, B); }
 #define NARROW(NAME, M, K) static void NAME(wave *w, const record *r) { formats(w, r, M, K); }
 #define DOUBLE(NAME, LARGE) static void NAME(wave *w, const record *r) { doubles(w, r, LARGE); }
 #include "matrix.def"
 #undef MFMA
+#undef SPARSE
 #undef NARROW
 #undef DOUBLE
 #define MFMA(NAME, ...) {#NAME, NAME, CUSTOM | BLGP},
+#define SPARSE MFMA
 #define NARROW MFMA
 #define DOUBLE(NAME, ...) {#NAME, NAME, CUSTOM | BLGP | MODE_64},
 const entry matrix_table[] = {

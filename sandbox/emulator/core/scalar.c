@@ -166,6 +166,24 @@ static void s_barrier(wave *w, const record *r) {
   (void)r;
   w->status = AT_BARRIER;
 }
+// Only the message to the host (1) changes nothing here; the others ask for something of the graphics pipeline.
+static void s_sendmsg(wave *w, const record *r) {
+  if ((r->imm & 15) != 1) found(w, r, NEEDS, -1, r->imm & 15, 0, 0);
+}
+static void s_set_gpr_idx_on(wave *w, const record *r) {
+  w->s[124] = (w->s[124] & ~0xf0ffu) | (scalar32(w, &r->src[0]) & 0xff) | (r->imm & 15) << 12;
+  w->index_mode = 1;
+}
+static void s_set_gpr_idx_off(wave *w, const record *r) {
+  (void)r;
+  w->index_mode = 0;
+}
+static void s_set_gpr_idx_mode(wave *w, const record *r) {
+  w->s[124] = (w->s[124] & ~0xf000u) | (r->imm & 15) << 12;
+}
+static void s_set_gpr_idx_idx(wave *w, const record *r) {
+  w->s[124] = (w->s[124] & ~0xffu) | (scalar32(w, &r->src[0]) & 0xff);
+}
 static void s_trap(wave *w, const record *r) { found(w, r, TRAP_INSTRUCTION, -1, r->imm, 0, 0); }
 
 #undef S1_32
@@ -194,5 +212,6 @@ const entry scalar_table[] = {
     E(s_andn1_wrexec_b64) E(s_andn2_wrexec_b64) E(s_movk_i32) E(s_cmovk_i32) E(s_addk_i32) E(s_mulk_i32)
     E(s_getpc_b64) E(s_setpc_b64) E(s_swappc_b64) E(s_call_b64) E(s_getreg_b32) E(s_setreg_b32)
     E(s_setreg_imm32_b32) E(s_memtime) E(s_memrealtime) E(s_endpgm) E(s_barrier) E(s_trap)
+    E(s_sendmsg) E(s_set_gpr_idx_on) E(s_set_gpr_idx_off) E(s_set_gpr_idx_mode) E(s_set_gpr_idx_idx)
     {0, 0, 0},
 };

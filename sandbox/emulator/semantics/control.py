@@ -78,6 +78,16 @@ def _trap(i: Instruction) -> Step:
     return lambda w: w.report("trap_instruction", f"the program called s_trap {i.imm} (an assertion, or abort)")
 
 
+_INTERRUPT = 1
+
+
+def _message(i: Instruction) -> Step:
+    """Only the message to the host changes nothing here; the others ask for something of the graphics pipeline."""
+    if i.imm & 15 != _INTERRUPT:
+        raise unsupported(i, f"message {i.imm & 15}")
+    return lambda w: None
+
+
 def _get_pc(i: Instruction) -> Step:
     index = i.dst[0].index
     return lambda w: w.write_sgpr(index, w.group.code_base + w.next_pc, 2)
@@ -219,6 +229,7 @@ _BUILDERS: dict[str, Callable[[Instruction], Step]] = {
     "s_endpgm_saved": _end,
     "s_barrier": _barrier,
     "s_trap": _trap,
+    "s_sendmsg": _message,
     "s_getpc_b64": _get_pc,
     "s_setpc_b64": _jump,
     "s_swappc_b64": _jump,

@@ -26,6 +26,7 @@ def build(i: Instruction) -> Step:
     if i.gds:
         raise unsupported(i, "gds")
     special = {"ds_bpermute_b32": _bpermute, "ds_permute_b32": _permute, "ds_swizzle_b32": _swizzle}
+    special |= {"ds_append": _counter, "ds_consume": _counter}
     if i.mnemonic in special:
         return special[i.mnemonic](i)
     if i.mnemonic == "ds_nop":
@@ -149,6 +150,27 @@ def _atomic(i: Instruction, kind: AtomicKind) -> Step:
         returned = apply_atomic(w, kind, address(w), data[0], data[-1], w.active)
         if i.dst:
             bytes_to_registers(w, row_of(i.dst[0]), returned)
+
+    return step
+
+
+def _counter(i: Instruction) -> Step:
+    """ds_append, ds_consume: one dword at M0 plus the offset goes up or down by the number of active lanes.
+
+    Every active lane gets the value before.
+    """
+    row, sign = row_of(i.dst[0]), 1 if i.mnemonic == "ds_append" else -1
+    kind = lds_kind("ds_add_u32")
+    assert kind is not None
+
+    def step(w: Wave) -> None:
+        if not w.exec:
+            return
+        first = np.arange(LANES) == (w.exec & -w.exec).bit_length() - 1
+        amount = np.full((LANES, 1), sign * w.exec.bit_count() & 0xFFFFFFFF, np.uint32).view(np.uint8)
+        at = np.full(LANES, (w.m0 + i.offset) & 0xFFFFFFFF, np.uint64)
+        returned = apply_atomic(w, kind, at, amount, amount, first)
+        w.write_vgpr(row, np.full(LANES, returned[first].view(np.uint32)[0, 0], np.uint32))
 
     return step
 

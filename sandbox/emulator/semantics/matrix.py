@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ def shape_of(mnemonic: str) -> Shape | None:
 
 def build(i: Instruction, arch: str) -> Step:
     """The step of an MFMA; raises `Unsupported` for sparse forms and broadcast controls outside what is implemented."""
+    if i.mnemonic.startswith("v_smfmac"):
+        return _sparse(i, arch)
     shape = shape_of(i.mnemonic)
     if shape is None:
         raise unsupported(i)
@@ -57,6 +59,41 @@ def build(i: Instruction, arch: str) -> Step:
         return _with_broadcast(i, shape, arch)
     load_a, load_b = _loaders(i, shape, arch)
     return _product(i, shape, load_a, load_b)
+
+
+_SPARSE = re.compile(r"v_smfmac_(f32|i32)_(\d+)x(\d+)x(\d+)_(\w+)$")
+_SPARSE_B_DWORDS = 4
+"""The forms of both architectures. Those of gfx950 with twice the depth trap: how B's halves lie is not known."""
+
+
+def _sparse(i: Instruction, arch: str) -> Step:
+    """v_smfmac: two of every four values of A along K are kept; two bits of the third source say which each one is.
+
+    The destination is the accumulator too. Where the indices of a lane fill only a part of the register, abid chooses
+    the part (cbsz nonzero: the first).
+    """
+    match = _SPARSE.match(i.mnemonic)
+    if match is None or i.src[1].dwords != _SPARSE_B_DWORDS or i.neg or i.neg_hi or i.clamp or i.blgp:
+        raise unsupported(i)
+    m, k = int(match[2]), int(match[4])
+    shape = Shape(match[1], m, k, 1, match[5])
+    names = shape.inputs.split("_")
+    groups, per_lane = LANES // m, k * m // LANES // 2
+    row, dwords, index_row = row_of(i.src[0]), i.src[0].dwords, row_of(i.src[2])
+    bits = 2 * per_lane
+    part = 0 if i.cbsz else i.abid % (32 // bits)
+    load_b = _plain_loader(i.src[1], shape, names[-1], arch)
+    lane, element = np.arange(LANES)[:, None], np.arange(per_lane)
+
+    def load_a(w: Wave) -> Array:
+        kept = unpack(w.vgpr[row : row + dwords], names[0], arch)[:, :per_lane]
+        index = w.vgpr[index_row][:, None] >> (part * bits + 2 * element).astype(np.uint32) & np.uint32(3)
+        dense = np.zeros((LANES, 2 * per_lane), kept.dtype)
+        np.add.at(dense, (lane, 4 * (element // 2) + index), kept)
+        return dense.reshape(groups, m, 2 * per_lane).transpose(1, 0, 2).reshape(1, m, k)
+
+    accumulating = replace(i, src=(i.src[0], i.src[1], i.dst[0]))
+    return _product(accumulating, shape, load_a, load_b)
 
 
 def _loaders(i: Instruction, shape: Shape, arch: str) -> tuple[Callable[[Wave], Array], Callable[[Wave], Array]]:
