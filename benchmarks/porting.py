@@ -30,6 +30,7 @@ from sandbox.hip import HOST, SourceTree, compile_hip
 from sandbox.toolchain import Toolchain, prepare_toolchain
 
 FILE_TIMEOUT_S = 900
+OTHERS = ("torch hipify", "hipify-perl")
 _HIPIFY = """
 import importlib.util, json, sys
 from pathlib import Path
@@ -119,22 +120,27 @@ def perl_hipify(project: Project, request: PortRequest, toolchain: Toolchain) ->
         write_project(project, folder)
         for source in project.sources:
             words = ["perl", str(toolchain.hipify_perl), str(folder / source)]
-            done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, errors="replace")
+            try:
+                done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, errors="replace")
+            except subprocess.TimeoutExpired:
+                return False
             if done.stdout:
                 (folder / source).write_text(done.stdout, encoding="utf-8")
         return builds(folder, project.units[0], project, request, toolchain)
 
 
 def one(path: Path, folder: Path, targets: tuple[str, ...], row: dict[str, Any]) -> dict[str, Any]:
-    """The row of one file. `row` holds what an earlier run found out about the other tools."""
+    """The row of one file. `row` holds what an earlier run found out; None stands for what this one is to find out."""
     request = request_for(path, folder, targets)
     toolchain = prepare_toolchain()
     try:
         with open_project(request) as project:
-            if "torch hipify" not in row:
+            if "torch hipify" in row and row["torch hipify"] is None:
                 row["torch hipify"] = torch_hipify(project, request, toolchain)
-            if "hipify-perl" not in row:
+            if "hipify-perl" in row and row["hipify-perl"] is None:
                 row["hipify-perl"] = perl_hipify(project, request, toolchain)
+        if "outcome" in row:
+            return row
         result = port(request)
     except (InputError, SandboxError, ToolMissing) as e:
         return {**row, "outcome": "input", "detail": str(e)}
@@ -159,7 +165,10 @@ def in_child(path: Path, given: argparse.Namespace, known: Mapping[str, Any]) ->
     """One file in a process of its own: whatever happens to it becomes a row."""
     started = time.monotonic()
     words = [sys.executable, __file__, str(given.folder), "--one", str(path), "--targets", given.targets]
-    row: dict[str, Any] = {k: known[k] for k in ("torch hipify", "hipify-perl") if k in known}
+    row = dict(known) if not (given.again and not known.get("built")) else {}
+    for column in OTHERS:
+        if column in known or not given.ours:
+            row[column] = known.get(column)
     try:
         done = subprocess.run(
             [*words, "--row", json.dumps(row)], capture_output=True, text=True, timeout=FILE_TIMEOUT_S, check=False
@@ -201,6 +210,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="Stop starting files after this long.")
     parser.add_argument("--targets", default="gfx942,gfx950")
     parser.add_argument("--again", action="store_true", help="Port again what was not built; keep the other columns.")
+    parser.add_argument("--ours", action="store_true", help="Leave the other tools for a later run.")
     parser.add_argument("--only", default="", help="Only files whose path holds this.")
     parser.add_argument("--one", type=lambda text: Path(text).resolve(), help=argparse.SUPPRESS)
     parser.add_argument("--row", default="{}", help=argparse.SUPPRESS)
@@ -215,7 +225,8 @@ def main() -> None:
     for path in paths:
         name = str(path.relative_to(given.folder))
         known = rows.get(name, {})
-        if given.only not in name or (known and not (given.again and not known.get("built"))):
+        complete = "outcome" in known and (given.ours or all(known.get(c) is not None for c in OTHERS))
+        if given.only not in name or (complete and not (given.again and not known.get("built"))):
             continue
         if time.monotonic() - started > given.seconds:
             break

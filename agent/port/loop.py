@@ -22,6 +22,7 @@ from agent.port.repair import by_file, repair
 from agent.port.request import PortRequest, Project
 from agent.port.result import Applied, Finding, KernelVerdict, Outcome, PortRefusal, PortResult, Round
 from agent.port.rule_table import answer, answer_in_units
+from agent.port.unused import leave_out_unused
 from agent.port.validate import compiled_only, validate
 from agent.shims.catalogue import entries_by_symbol
 from sandbox.errors import InputError
@@ -105,8 +106,9 @@ def _rewrite(project: Project, request: PortRequest, toolchain: Toolchain, build
         texts[path] = repaired.text
         applied += repaired.applied
         refusals += repaired.refusals
+    texts, left_out, refusals = leave_out_unused(project, texts, refusals)
     texts, renamed = rename_project(project, texts)
-    applied += renamed
+    applied += [*left_out, *renamed]
     if build_log is not None:
         known = frozenset([*load_tables().words, *load_tables().torch_words, *entries_by_symbol()])
         texts, from_log = answer_log(build_log, project, texts, known)

@@ -15,7 +15,8 @@ from sandbox.compile_cache import CompileCache
 from sandbox.toolchain import Toolchain
 
 _WARNING = re.compile(r":(?P<line>\d+): warning: (?P<text>unsupported [^:\n]*)")
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 5.0
+"""A remark is worth no more: hipify-perl takes half a second for a small file and minutes for a large one."""
 
 
 def perl_lint(path: str, text: str, toolchain: Toolchain) -> list[Finding]:
@@ -26,14 +27,17 @@ def perl_lint(path: str, text: str, toolchain: Toolchain) -> list[Finding]:
     cache = CompileCache.default()
     blobs = cache.load(key) if cache is not None else None
     if blobs is None:
-        blobs = {"found.json": json.dumps(_run(text, toolchain.hipify_perl)).encode()}
+        remarks = _run(text, toolchain.hipify_perl)
+        if remarks is None:
+            return []
+        blobs = {"found.json": json.dumps(remarks).encode()}
         if cache is not None:
             cache.store(key, blobs)
     found: list[tuple[int, str]] = json.loads(blobs["found.json"])
     return [Finding("hipify-perl", path, line, f"hipify-perl: {message}", False) for line, message in found]
 
 
-def _run(text: str, script: Path) -> list[tuple[int, str]]:
+def _run(text: str, script: Path) -> list[tuple[int, str]] | None:
     with tempfile.TemporaryDirectory(prefix="wavesmith-perl-") as name:
         file = Path(name) / "unit.cu"
         file.write_text(text, encoding="utf-8")
@@ -43,6 +47,6 @@ def _run(text: str, script: Path) -> list[tuple[int, str]]:
                 timeout=_TIMEOUT_S, check=False, cwd=name,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return []
+            return None
     lines = (done.stdout + done.stderr).splitlines()
     return [(int(m["line"]), m["text"].strip()) for line in lines if (m := _WARNING.search(line))]

@@ -13,6 +13,7 @@ from skills.skill import Refusal, Site
 CONSTRUCTS = {
     r"\bbar(rier)?\.(cta\.)?(sync|arrive)(\.aligned)?[ \t]+(%\d|[1-9]|[a-zA-Z_{]|0[ \t]*,)": "named barriers",
     r"\b__barrier_sync(_count)?\s*\(": "__barrier_sync",
+    r"\bblock_tile_memory\b": "tiles of several warps",
     r"\bsetmaxnreg\b": "register reallocation between warps",
 }
 REASON = "a workgroup of CDNA has one barrier for all its wavefronts"

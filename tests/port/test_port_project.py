@@ -1,0 +1,189 @@
+"""What belongs to a project: files that are included, macros of the build, functions nothing uses, host code."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.port.host_code import host_names, without_host_code
+from agent.port.includes import Include, PathIndex
+from agent.port.intake import open_project
+from agent.port.macros import macros_of_the_build
+from agent.port.repair import repair
+from agent.port.request import PortRequest
+from agent.port.result import PortRefusal
+from agent.port.unused import LEFT_OUT, leave_out_unused
+from sandbox.errors import InputError
+from sandbox.hip_guards import UNDEFINED
+from sandbox.hip_source import HipSource
+from skills.cuda_edit import defined_names
+
+KERNEL = "__global__ void k(float* x) { x[threadIdx.x] *= scale(2.f); }\n"
+HEADER = "#pragma once\n__device__ inline float scale(float v) { return __ldg(&v); }\n"
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_a_single_file_brings_what_it_includes(tmp_path: Path) -> None:
+    written(
+        tmp_path, {"src/a.cu": '#include "../common/s.cuh"\n' + KERNEL, "common/s.cuh": HEADER, "other/b.cu": KERNEL}
+    )
+    with open_project(PortRequest(tmp_path / "src" / "a.cu")) as project:
+        assert sorted(project.sources) == ["common/s.cuh", "src/a.cu"]
+        assert project.units == ["src/a.cu"]
+
+
+def test_an_upload_brings_nothing_from_outside_its_folder(tmp_path: Path) -> None:
+    written(tmp_path, {"src/a.cu": '#include "../common/s.cuh"\n' + KERNEL, "common/s.cuh": HEADER})
+    with pytest.raises(InputError) as caught, open_project(PortRequest(tmp_path / "src" / "a.cu", contained=True)):
+        pass
+    assert caught.value.line == 1
+    assert "lies outside of what was given" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../../etc/passwd"])
+def test_an_include_that_leaves_the_project_is_refused(tmp_path: Path, name: str) -> None:
+    written(tmp_path, {"a.cu": f'#include "{name}"\n' + KERNEL})
+    with pytest.raises(InputError, match="outside of what was given"), open_project(PortRequest(tmp_path)):
+        pass
+
+
+def test_cuda_headers_of_an_include_folder_are_ported(tmp_path: Path) -> None:
+    written(
+        tmp_path,
+        {"src/a.cu": "#include <lib/s.cuh>\n" + KERNEL, "inc/lib/s.cuh": HEADER, "inc/lib/plain.h": "int x;\n"},
+    )
+    with open_project(PortRequest(tmp_path / "src" / "a.cu", include_folders=(tmp_path / "inc",))) as project:
+        assert sorted(project.sources) == ["a.cu", "include/lib/s.cuh"]
+
+
+def test_a_named_file_of_a_folder_brings_what_it_includes_and_nothing_else(tmp_path: Path) -> None:
+    files = {
+        "src/a.cu": "#include <lib/s.cuh>\n" + KERNEL,
+        "include/lib/s.cuh": HEADER + '#include "t.h"\n',
+        "include/lib/t.h": "int t;\n",
+        "src/b.cu": KERNEL,
+    }
+    with open_project(PortRequest(written(tmp_path, files), include=("src/a.cu",))) as project:
+        assert sorted(project.sources) == ["include/lib/s.cuh", "src/a.cu"]
+        assert sorted(project.others) == ["include/lib/t.h"]
+        assert project.units == ["src/a.cu"]
+
+
+def test_a_kernel_file_that_another_includes_is_no_unit(tmp_path: Path) -> None:
+    files = {"main.cu": '#include "impl.cu"\nvoid run(float* x) { k<<<1, 1>>>(x); }\n', "impl.cu": HEADER + KERNEL}
+    with open_project(PortRequest(written(tmp_path, files))) as project:
+        assert project.units == ["main.cu"]
+
+
+def test_of_files_with_the_same_name_the_nearest_is_meant() -> None:
+    index = PathIndex.of(["a/x.h", "b/x.h", "b/c/x.h", "b/math.h"])
+    assert index.find(Include("x.h", True, 1), "b/k.cu") == "b/x.h"
+    assert index.find(Include("c/x.h", False, 1), "a/k.cu") == "b/c/x.h"
+    assert index.find(Include("math.h", False, 1), "b/k.cu") is None
+    assert index.find(Include("none.h", True, 1), "b/k.cu") is None
+
+
+GUARDED = """\
+#if defined(__HIP_PLATFORM_AMD__) || defined(__HIPCC__)
+#define ON_HIP 1
+#else
+#define ON_HIP 0
+#endif
+#ifndef A_GUARD
+#define A_GUARD
+#endif
+#if ON_HIP
+int hip;
+#else
+__device__ void f() { nvcuda::wmma::fill_fragment(a, 0.f); }
+#endif
+#ifdef WITH_TENSOR_CORES
+__device__ void g() { nvcuda::wmma::fill_fragment(a, 0.f); }
+#endif
+"""
+
+
+def test_macros_of_the_build(tmp_path: Path) -> None:
+    request = PortRequest(
+        written(tmp_path, {"a.cu": GUARDED + "__global__ void k() {}\n"}), defines=("LEVEL=3", "FAST")
+    )
+    with open_project(request) as project:
+        known = macros_of_the_build(project, request)
+    assert (known["ON_HIP"], known["WITH_TENSOR_CORES"], known["LEVEL"], known["FAST"]) == (1, UNDEFINED, 3, 1)
+    assert "A_GUARD" not in known
+
+
+def test_what_the_build_does_not_compile_is_not_refused(tmp_path: Path) -> None:
+    folder = written(tmp_path, {"a.cu": GUARDED + "__global__ void k() {}\n"})
+    for defines, lines in (((), []), (("WITH_TENSOR_CORES",), [15])):
+        request = PortRequest(folder, defines=defines)
+        with open_project(request) as project:
+            macros = macros_of_the_build(project, request)
+        found = repair("a.cu", GUARDED, ("gfx942",), macros=macros).refusals
+        assert sorted({r.line for r in found}) == lines
+
+
+BARRIERS = """\
+namespace lib {
+template <int N> __device__ __forceinline__ void wait_for(int name) {
+  asm volatile("bar.sync %0, %1;" : : "r"(name), "n"(N) : "memory");
+}
+__device__ inline int used(int v) { return v + 1; }
+}
+"""
+
+
+def test_a_refused_function_that_nothing_uses_is_left_out_by_name(tmp_path: Path) -> None:
+    kernel = '#include "b.cuh"\n__global__ void k(int* x) { x[0] = lib::used(x[0]); }\n'
+    refusal = PortRefusal("b.cuh", 3, "named barriers", "Use others.", "refuse-named-barriers", ("gfx942",))
+    with open_project(PortRequest(written(tmp_path, {"a.cu": kernel, "b.cuh": BARRIERS}))) as project:
+        texts = {p: f.text for p, f in project.sources.items()}
+        fresh, applied, kept = leave_out_unused(project, texts, [refusal])
+        assert kept == []
+        assert applied[0].detail == "wait_for is used nowhere: named barriers"
+        assert fresh["b.cuh"].splitlines()[1] == f"#ifdef {LEFT_OUT}  // wait_for: named barriers"
+        assert fresh["b.cuh"].count("#endif") == 1
+        calling = {**texts, "a.cu": texts["a.cu"].replace("lib::used(x[0])", "(lib::wait_for<32>(1), 1)")}
+        assert leave_out_unused(project, calling, [refusal]) == (calling, [], [refusal])
+
+
+def test_what_was_asked_for_is_never_left_out(tmp_path: Path) -> None:
+    refusal = PortRefusal("b.cuh", 3, "named barriers", "Use others.", "refuse-named-barriers", ("gfx942",))
+    with open_project(PortRequest(written(tmp_path, {"b.cuh": BARRIERS}))) as project:
+        texts = {p: f.text for p, f in project.sources.items()}
+        assert leave_out_unused(project, texts, [refusal])[2] == [refusal]
+
+
+HOST = """\
+#define LAUNCH(k) k<<<1, 1>>>()
+#define BOTH __host__ __device__
+struct Timer { cudaEvent_t e; void start() { cudaEventRecord(e); } };
+struct Pair { int a, b; };
+BOTH inline int both(Pair p) { return p.a + p.b; }
+__global__ void k() {}
+void launch() { LAUNCH(k); }
+template <typename T> void outer(T t) { launch(); }
+void outermost() { Timer t; outer(1); }
+constexpr int width() { return 4; }
+int plain(int v) { return v; }
+"""
+
+
+def test_host_code_is_what_uses_the_host_whoever_calls_it() -> None:
+    assert host_names([HOST]) == {"Timer", "launch", "outer", "outermost"}
+    left = without_host_code(HOST)
+    assert left.count("\n") == HOST.count("\n")
+    for name in ("Pair", "both", "__global__ void k", "width", "plain"):
+        assert name in left
+    for name in ("Timer", "launch()", "outer("):
+        assert name not in left
+
+
+def test_a_definition_for_another_compiler_is_none() -> None:
+    text = "#ifdef __CUDACC__\n#define __ldcs(p) (*(p))\n#endif\n__device__ int f(const int* p) { return __ldcs(p); }\n"
+    assert "__ldcs" not in defined_names(HipSource(text))
