@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from agent.events import Phase, Progress
 from agent.review.affected import affected_kernels, language_of_change
-from agent.review.changes import Change, ChangedFile, check_out, open_repository, read_change, read_file
+from agent.review.changes import Change, ChangedFile, check_out, open_repository, read_change, read_file, with_lines
 from agent.review.compare import compare
 from agent.review.compiled import Side, compiled_sightings, ported_sightings
 from agent.review.config import CONFIG_NAME, ReviewConfig, parse_config
@@ -128,7 +128,9 @@ def _works(change: Change, config: ReviewConfig, scratch: Path, clock: _Clock) -
             for left_out in check_out(commit, folders, folder):
                 clock.skip(file.path, f"{left_out}; what it includes may be missing")
         before = _side(sides["base"][1], file.old_path, harness) if file.before is not None else None
-        works.append(_Work(file, language, kernels, before, _side(sides["head"][1], file.path, harness)))
+        works.append(
+            _Work(with_lines(change, file), language, kernels, before, _side(sides["head"][1], file.path, harness))
+        )
     return works
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,24 @@ def test_a_head_that_moves_while_it_is_reviewed_drops_the_result(branches: Branc
     assert github.checks[0]["conclusion"] == "cancelled"
     service.send("pull_request", first)
     assert service.finished(2).state == "superseded" and len(github.checks) == 1, "an old head is reviewed"
+
+
+def test_a_newer_push_ends_the_review_that_runs(branches: Branches, service: Service) -> None:
+    """The older one is not waited for: its kernel file would run for minutes."""
+    slow = KERNEL + "\nimport time\ntime.sleep(100)\n"
+    open_pull(branches, slow, config="targets: [gfx942]\nevidence: compiled\n")
+    service.send("pull_request", service.pull_event("opened"))
+    deadline = time.monotonic() + 60
+    while not service.github.checks:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(3)
+    branches.commit({"ops/k.py": KERNEL + "# nothing\n"})
+    began = time.monotonic()
+    service.send("pull_request", service.pull_event())
+    assert service.finished(1).state == "superseded" and service.finished(2).state == "done"
+    assert time.monotonic() - began < 80
+    assert [c["conclusion"] for c in service.github.checks] == ["cancelled", "success"]
 
 
 @pytest.mark.parametrize("how", ["gone", "closed", "force"])
