@@ -24,6 +24,7 @@ def open_pull(branches: Branches, after: str = LIBDEVICE, config: str = CONFIG) 
     branches.commit({"ops/k.py": after})
 
 
+@pytest.mark.slow
 def test_a_webhook_becomes_a_check_run_a_comment_and_a_suggestion(branches: Branches, service: Service) -> None:
     """With the compiler: what is said of the fix was shown. A second push edits the same comment."""
     open_pull(branches, config="targets: [gfx942]\nevidence: compiled\n")
