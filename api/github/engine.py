@@ -16,10 +16,20 @@ from pydantic import ValidationError
 
 from agent.review.finding import ReviewResult
 from api.jobs import child_environment, wavesmith_command
+from sandbox.isolation import isolation_level
 
 _MAX_RESULT_BYTES = 64 * 2**20
 _GRACE_S = 5.0
 _LOOK_S = 2.0
+
+
+READ_ONLY = ("--evidence", "source")
+"""Options of a review that runs no code of the change."""
+
+
+def confined_options() -> tuple[str, ...]:
+    """What a review of strangers' code may do here: only read it where this machine cannot confine what it runs."""
+    return () if isolation_level() == "bubblewrap" else READ_ONLY
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from agent.review.finding import ReviewResult
 from api.github.client import App, Client, Fault, connect, may_write
-from api.github.engine import FetchError, Unreviewed, fetch_commits, run_review
+from api.github.engine import FetchError, Unreviewed, confined_options, fetch_commits, run_review
 from api.github.events import Command, parse_command
 from api.github.publish import CannotWrite, Publisher
 from api.review_store import MAX_TRIES, PullReview, ReviewState, ReviewStore
@@ -130,7 +130,8 @@ class Runner:
         base = await publisher.merge_base(str(pull["base"]["sha"]), head)
         url = f"{self.settings.github_git_url.rstrip('/')}/{row.repository}.git"
         wanted = [(base, ""), (head, f"refs/pull/{row.pull}/head")]
-        options = ("--direct", *(("--target", ",".join(targets)) if targets else ()))
+        chosen = ("--target", ",".join(targets)) if targets else ()
+        options = ("--direct", *confined_options(), *chosen)
         timeout_s = self.settings.github_review_timeout_s
         with tempfile.TemporaryDirectory(prefix="wavesmith-pull-") as name:
             folder = Path(name)

@@ -207,6 +207,18 @@ def test_what_others_wrote_is_inert_in_what_is_posted(branches: Branches, servic
     assert "<img" not in body and "<code>ops/a `b` @team #1 &lt;img src=x&gt;.py:4</code>" in body
 
 
+def test_without_a_sandbox_strangers_code_is_only_read(
+    branches: Branches, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WAVESMITH_ISOLATION", "process")
+    proof = tmp_path / "it-ran"
+    open_pull(branches, f"open({str(proof)!r}, 'w')\n{LIBDEVICE}", config="targets: [gfx942]\n")
+    service.send("pull_request", service.pull_event("opened"))
+    row = service.finished(1)
+    assert row.state == "done" and row.introduced == 1 and not proof.exists()
+    assert "read in the source, not built" in service.github.comments[0]["body"]
+
+
 def test_the_token_reaches_neither_the_review_nor_the_disk(
     branches: Branches, service: Service, tmp_path: Path
 ) -> None:
