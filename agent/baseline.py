@@ -47,7 +47,9 @@ def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
     if request.workload is not None and request.workload.is_dir():
         return _from_recorded(request, request.workload, progress)
     progress.step(f"running {request.kernel.filename} once and recording its launches")
-    taken = _capture(request, request.kernel, request.options.executor)
+    # What does not build for the target has results all the same, which candidates in the emulator are compared with.
+    asked = request.options.executor
+    taken = _capture(request, request.kernel, "interpreter" if asked == "emulator" else asked)
     _check_usable(request, taken)
     launches = taken.launches
     progress.step(f"{len(launches)} launches recorded, {len(taken.workload.kernels())} kernels")
@@ -143,7 +145,8 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
                     profiles[launch.kernel] = max(profiles.get(launch.kernel, profile), profile, key=_weight)
                     names = [b.name for b in classify(profile, target, _shape(launch))]
                     bottlenecks[launch.kernel] |= dict.fromkeys(names)
-                    observed[launch.kernel] += [profile_facts(profile), {"bottlenecks": tuple(sorted(names))}]
+                    worst = {"bottleneck.worst": names[0]} if names else {}
+                    observed[launch.kernel] += [profile_facts(profile), {"bottlenecks": tuple(sorted(names)), **worst}]
     return Measurement(
         kernel=kernel,
         facts=collect_facts(kernel, target, observed=observed, allow_approx=request.options.allow_approx),

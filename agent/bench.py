@@ -21,12 +21,12 @@ from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, 
 
 @dataclass
 class SandboxBench:
-    """Measures and judges against one recorded workload. Each baseline is run once, whatever is judged against it."""
+    """Measures and judges against one recorded workload. The user's file and each candidate are run once."""
 
     request: JobRequest
     baseline: Baseline
     progress: Progress
-    _evaluators: dict[str, Evaluator] = field(default_factory=dict)
+    _evaluator: Evaluator | None = None
     _measured: dict[str, Measurement] = field(default_factory=dict)
 
     def measure(self, kernel: Kernel) -> Measurement:
@@ -35,7 +35,10 @@ class SandboxBench:
         return self._measured[kernel.digest]
 
     def judge(self, baseline: Measurement, proposal: Proposal) -> Judgement:
-        """The validator's verdict. Without a clock, nothing is executed for an edit whose code shows no gain."""
+        """Whether the proposal does what the user's file does, and is better than `baseline`.
+
+        Without a clock, nothing is executed for an edit whose code shows no gain.
+        """
         screened = self._screen(baseline, proposal)
         if screened is not None:
             return screened
@@ -64,10 +67,10 @@ class SandboxBench:
         reason = _static_obstacle(baseline, after, expects, self.request.target)
         return Judgement(NoGain(Correctness.COMPILED, reason), (), changes) if reason else None
 
-    def _emulate(self, seen: Evaluation, baseline: Kernel, proposal: Proposal) -> Evaluation:
+    def _emulate(self, seen: Evaluation, parent: Kernel, proposal: Proposal) -> Evaluation:
         """The verdict where part of the patch is invisible to the interpreter: that of the emulator, or `compiled`."""
         self.progress.step(f"judging {proposal.id} again with the emulator")
-        emulated = self._evaluators[baseline.digest].evaluate(proposal.kernel, executor="emulator")
+        emulated = self.evaluator.evaluate(proposal.kernel, parent=parent, executor="emulator")
         if emulated.correctness.validated or not isinstance(emulated.verdict, Accepted | NoGain | Inconclusive):
             return emulated
         doubt = f"the interpreter cannot see part of the patch; {emulated.doubt or 'the emulator did not run it'}"
@@ -76,15 +79,19 @@ class SandboxBench:
             verdict = replace(verdict, correctness=Correctness.COMPILED)
         return replace(seen, verdict=verdict, correctness=Correctness.COMPILED, statements=(doubt,), doubt=doubt)
 
-    def _evaluate(self, baseline: Kernel, proposal: Proposal) -> Evaluation:
-        if baseline.digest not in self._evaluators:
+    @property
+    def evaluator(self) -> Evaluator:
+        """What judges every candidate of the job, against the user's own file."""
+        if self._evaluator is None:
             asked = self.request.options
             options = EvaluateOptions(executor=asked.executor, allow_approx=asked.allow_approx, seed=asked.seed)
-            stored, target = self.baseline.stored, self.request.target
-            self._evaluators[baseline.digest] = Evaluator(baseline, stored, target, options)
-        evaluator = self._evaluators[baseline.digest]
+            self._evaluator = Evaluator(self.request.kernel, self.baseline.stored, self.request.target, options)
+        return self._evaluator
+
+    def _evaluate(self, parent: Kernel, proposal: Proposal) -> Evaluation:
+        evaluator = self.evaluator
         evaluator.options = replace(evaluator.options, expects=_expectations(proposal))
-        return evaluator.evaluate(proposal.kernel)
+        return evaluator.evaluate(proposal.kernel, parent=parent)
 
 
 def _expectations(proposal: Proposal) -> dict[str, str]:

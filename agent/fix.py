@@ -42,7 +42,7 @@ class SkillProposer:
 
     def _untimed(self, found: Match) -> str:
         """Why an edit that only a clock can rank is not tried; empty when it may be."""
-        guess = found.needs_timing or all(e.metric in CLOCK_METRICS for e in found.skill.data.expects)
+        guess = found.site.needs_timing or all(e.metric in CLOCK_METRICS for e in found.skill.data.expects)
         return (
             "only a clock can tell whether it helps, and there is no GPU here" if guess and not self.has_clock else ""
         )

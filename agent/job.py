@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 
@@ -74,6 +75,37 @@ class Budget:
 
     wall_s: float = 900.0
     evaluations: int = 40
+    """Candidates judged, whoever asked for it."""
+    usd: Decimal | None = None
+    """Of the model, if there is one; None is no limit in money."""
+    tokens: int | None = None
+    """All tokens of the model, cached ones included; None is no limit."""
+
+
+@dataclass
+class Meter:
+    """Counts the evaluations of one job in one place: those of the search and those a model asks for."""
+
+    evaluations: int = 0
+    stop_after: int | None = None
+    """For a replay: where the job it replays ran out of time."""
+
+    def used_up(self, limit: int | None) -> bool:
+        """Whether no further evaluation is allowed under `limit`."""
+        limits = [n for n in (limit, self.stop_after) if n is not None]
+        return bool(limits) and self.evaluations >= min(limits)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Which language model may propose. Its key is never part of it."""
+
+    provider: str
+    name: str
+    base_url: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +119,7 @@ class Options:
     seed: int | None = None
     """Of the inputs that candidates are tried on; None draws a secret one."""
     budget: Budget = field(default_factory=Budget)
+    model: ModelChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)

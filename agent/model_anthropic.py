@@ -90,11 +90,29 @@ class AnthropicModel:
         except (anthropic.AnthropicError, ValueError) as e:
             raise ModelError(f"Anthropic's reply cannot be used: {_first_line(str(e))}", status=400) from e
 
+    def check(self, timeout_s: float) -> None:
+        """Whether the server is there and takes the key; raises `ModelError`. Costs no tokens."""
+        import anthropic
+
+        try:
+            self._connect().models.list(limit=1, timeout=timeout_s)
+        except anthropic.APIStatusError as e:
+            raise ModelError(f"Anthropic answered {e.status_code}", status=e.status_code) from e
+        except anthropic.APIConnectionError as e:
+            raise ModelError(f"its server could not be reached ({_first_line(str(e)).rstrip('.')})") from e
+        except transport_errors() as e:
+            raise ModelError("its server's answer broke off") from e
+        except (anthropic.AnthropicError, ValueError) as e:
+            raise ModelError(f"its server answers otherwise: {_first_line(str(e))}", status=400) from e
+
     def _connect(self) -> Any:
         if self._client is None:
             import anthropic
 
-            self._client = anthropic.Anthropic(api_key=self.api_key, base_url=self.base_url, max_retries=0)
+            # compatible servers may want no key, but the SDK insists on one; it adds `/v1` by itself
+            key = self.api_key or ("none" if self.base_url else None)
+            url = self.base_url.rstrip("/").removesuffix("/v1") if self.base_url else None
+            self._client = anthropic.Anthropic(api_key=key, base_url=url, max_retries=0)
         return self._client
 
 

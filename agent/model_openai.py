@@ -86,6 +86,21 @@ class OpenAIModel:
         except (openai.OpenAIError, ValueError) as e:
             raise ModelError(f"the model's reply cannot be used: {_first_line(str(e))}", status=400) from e
 
+    def check(self, timeout_s: float) -> None:
+        """Whether the server is there and takes the key; raises `ModelError`. Costs no tokens."""
+        import openai
+
+        try:
+            self._connect().models.list(timeout=timeout_s)
+        except openai.APIStatusError as e:
+            raise ModelError(f"the model's server answered {e.status_code}", status=e.status_code) from e
+        except openai.APIConnectionError as e:
+            raise ModelError(f"its server could not be reached ({_first_line(str(e)).rstrip('.')})") from e
+        except transport_errors() as e:
+            raise ModelError("its server's answer broke off") from e
+        except (openai.OpenAIError, ValueError) as e:
+            raise ModelError(f"its server answers otherwise: {_first_line(str(e))}", status=400) from e
+
     def _connect(self) -> Any:
         if self._client is None:
             import openai

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agent.candidate import Attempt, Fate, Measurement, Offers, Proposal, Unmatched
+from agent.candidate import Attempt, Fate, Measurement, Offers, Unmatched
 from agent.events import Progress
 from agent.model import Message, Model, ModelError, Reply, Stop, ToolResult, Usage, estimate_tokens
-from agent.search import Bench, Proposer
+from agent.search import Bench
 from agent.spend import BudgetSpent, Ledger
 from agent.toolbox import TOOLS, Toolbox
 from prompts import render
 from sandbox.target import Target
-from skills.skill import Library, Refusal
+from skills.skill import Library
 
 MAX_TURNS = 12
 """Replies per conversation; a model that has not submitted by then is not going to."""
 _SHOWN_FACTS = 40
+_SHOWN_ATTEMPTS = 20
 
 
 @dataclass
 class ModelProposer:
-    """Asks one model for candidates, at most `rounds` times per search. Keeps its account; never exceeds the budget.
+    """Asks one model for candidates, in at most `rounds` conversations. Keeps its account; never exceeds the budget.
 
     A provider that fails ends the model's part of the job, not the job.
     """
@@ -33,24 +34,40 @@ class ModelProposer:
     library: Library
     ledger: Ledger
     progress: Progress
-    rounds: int = 3
+    rounds: int = 12
     wanted: int = 2
     max_output_tokens: int = 8192
     knowledge: Callable[[str], list[str]] = lambda _query: []
     ended: str = ""
     """Why no further round will be asked for; empty while there may be one."""
+    failed: bool = False
+    """Whether it ended because the provider failed."""
     _asked: set[str] = field(default_factory=set)
+    _conversations: int = 0
 
     def propose(self, measured: Measurement, history: Sequence[Attempt]) -> Offers:
-        """The candidates of one conversation; none when the rounds or the budget are used up."""
-        if self.ended or measured.kernel.digest in self._asked or len(self._asked) >= self.rounds:
+        """The candidates of one conversation about whatever holds the kernel back; none for a kernel asked about."""
+        if measured.kernel.digest in self._asked:
             return Offers(())
         self._asked.add(measured.kernel.digest)
+        return self.rewrite(measured, history, "")
+
+    def rewrite(self, measured: Measurement, history: Sequence[Attempt], focus: str) -> Offers:
+        """The universal operator: candidates made from one parent in one conversation, to remove one bottleneck.
+
+        `focus` is the bottleneck's name; empty or `any` leaves the choice to the model, `build` asks for a repair.
+        Nothing comes when the rounds or the budget are used up.
+        """
+        if not self.ended and self._conversations >= self.rounds:
+            self.ended = f"its {self.rounds} conversations were used"
+        if self.ended:
+            return Offers(())
+        self._conversations += 1
         toolbox = Toolbox(measured, self.bench, self.library, self.ledger, self.model.name, self.knowledge)
         try:
-            self._converse(toolbox, self._opening(measured, history))
+            self._converse(toolbox, self._opening(measured, history, focus))
         except (BudgetSpent, ModelError) as e:
-            self.ended = str(e)
+            self.ended, self.failed = str(e), isinstance(e, ModelError)
             self.progress.step(f"{self.model.name}: {e}")
         refused = (
             ()
@@ -59,9 +76,11 @@ class ModelProposer:
         )
         return Offers(toolbox.submitted, (), refused)
 
-    def _opening(self, measured: Measurement, history: Sequence[Attempt]) -> list[Message]:
+    def _opening(self, measured: Measurement, history: Sequence[Attempt], focus: str) -> list[Message]:
+        """The composed prompt: parent, verdict history, bottleneck, and what the knowledge base has on it."""
         bottlenecks = list(measured.bottlenecks)
-        query = " ".join([*bottlenecks[:3], *(f.message for f in measured.failures[:2])])
+        aim = focus if focus not in ("", "any", "build") else ""
+        query = " ".join([aim, *bottlenecks[:3], *(f.message for f in measured.failures[:2])])
         known = sorted(measured.facts.known.items())
         task = render(
             "task",
@@ -70,9 +89,10 @@ class ModelProposer:
             arch=self.target.arch,
             failures=[f.sentence for f in measured.failures],
             bottlenecks=bottlenecks,
-            facts=known[:_SHOWN_FACTS],
-            history=digest(history),
+            facts="\n".join(f"{name}: {value}" for name, value in known[:_SHOWN_FACTS]),
+            history="\n".join(digest(history)[-_SHOWN_ATTEMPTS:]),
             knowledge=self.knowledge(query)[:5],
+            focus=aim,
             wanted=self.wanted,
         )
         return [Message("system", render("system", target=self.target)), Message("user", task)]
@@ -108,6 +128,8 @@ class ModelProposer:
             used = reply.usage
         finally:
             self.ledger.settle_call(reserved, used)
+        account = self.ledger.account
+        self.progress.step(f"{self.model.name}: {account}", model=self.model.name, spent=account)
         return reply
 
 
@@ -120,27 +142,3 @@ def digest(history: Sequence[Attempt]) -> list[str]:
     return [
         f"{title}: {fate} ({reason}){f', {n} variants' if n > 1 else ''}" for (title, fate, reason), n in lines.items()
     ]
-
-
-@dataclass(frozen=True)
-class Proposers:
-    """Several proposers as one. The first is asked always, each further one only when those before offer nothing new.
-
-    Skills are free and come first; a model is asked once they are exhausted on the kernel at hand.
-    """
-
-    members: tuple[Proposer, ...]
-
-    def propose(self, measured: Measurement, history: Sequence[Attempt]) -> Offers:
-        tried = {a.proposal.kernel.digest for a in history}
-        proposals: list[Proposal] = []
-        refusals: list[Refusal] = []
-        unmatched: list[Unmatched] = []
-        for member in self.members:
-            offers = member.propose(measured, history)
-            proposals += offers.proposals
-            refusals += offers.refusals
-            unmatched += offers.unmatched
-            if any(p.kernel.digest not in tried for p in proposals):
-                break
-        return Offers(proposals, refusals, unmatched)

@@ -6,7 +6,9 @@ against the skill library, and candidates are composed, judged in the sandbox an
 
 from __future__ import annotations
 
+import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from agent.baseline import take_baseline
@@ -14,35 +16,63 @@ from agent.bench import SandboxBench
 from agent.conclusion import conclude
 from agent.events import Phase, Progress
 from agent.fix import SkillProposer
-from agent.job import JobRequest
+from agent.job import JobRequest, Meter
+from agent.job_record import Ending, store_inputs, store_record
+from agent.model import Model
+from agent.model_work import Workplace, put_to_work
 from agent.report import Report
 from agent.report_build import build_report
 from agent.report_folder import write_folder
-from agent.search import Search
+from agent.search import Proposer, Search
+from agent.spend import Price
+from agent.versions import toolchain_versions
 from sandbox.capture import choose_executor
 from skills.skill import load_library
 
 
-def optimize(request: JobRequest, folder: Path, progress: Progress) -> Report:
-    """Work on one kernel file and leave patch, report and waterfall in `folder`.
+def optimize(
+    request: JobRequest,
+    folder: Path,
+    progress: Progress,
+    model: Model | None = None,
+    price: Price | None = None,
+    meter: Meter | None = None,
+) -> Report:
+    """Work on one kernel file and leave patch, report and waterfall in `folder`, and what a replay needs.
 
-    The outcome, good or bad, is in the report. Raises `InputError` for input that cannot be used, `SandboxError` and
-    other `WavesmithError` for faults that say nothing about the kernel.
+    A model, if there is one, proposes beside the skills; `price` is what it costs, None when that is not known.
+    `meter` is given by a replay. The outcome, good or bad, is in the report. Raises `InputError` for input that cannot
+    be used, `SandboxError` and other `WavesmithError` for faults that say nothing about the kernel.
     """
     began = time.monotonic()
+    seed = request.options.seed if request.options.seed is not None else secrets.randbits(62)
+    seeded = replace(request, options=replace(request.options, seed=seed))
     with progress.phase(Phase.BENCHMARK):
-        baseline = take_baseline(request, progress)
+        baseline = take_baseline(seeded, progress)
+        store_inputs(folder, request)
     with progress.phase(Phase.MATCH):
         has_clock = choose_executor(request.options.executor) == "gpu"
-        proposer = SkillProposer(request.target, load_library(), has_clock)
+        library = load_library()
+        proposer: Proposer = SkillProposer(request.target, library, has_clock)
         offers = proposer.propose(baseline.measurement, ())
         progress.step(f"{len(offers.proposals)} edits apply, {len(offers.refusals)} constructs are refused")
     with progress.phase(Phase.VALIDATE):
-        bench = SandboxBench(request, baseline, progress)
-        found = Search(baseline.measurement, proposer, bench, request.options.budget, progress).run()
+        bench, meter = SandboxBench(seeded, baseline, progress), meter or Meter()
+        work = None
+        if model is not None:
+            work = put_to_work(model, price, seeded, folder, Workplace(bench, library, meter, progress))
+            proposer = work.guide(proposer)
+        found = Search(baseline.measurement, proposer, bench, request.options.budget, progress, meter=meter).run()
     with progress.phase(Phase.REPORT):
         conclusion = conclude(baseline.measurement, found, request.target, request.options.require)
+        if work is not None:
+            conclusion = work.mention_failure(conclusion)
         report = build_report(request, baseline, found, conclusion, seconds=time.monotonic() - began)
+        report = report.model_copy(update={"model": work.part(found.attempts) if work else None})
         report = write_folder(folder, request, conclusion, report)
+        out_of_time = bool(found.stopped) and meter.evaluations < request.options.budget.evaluations
+        patch = (folder / report.artifacts.patch).read_bytes() if report.artifacts.patch else None
+        version = toolchain_versions().get("wavesmith", "unknown")
+        store_record(folder, seeded, Ending(meter.evaluations, out_of_time, patch, version, price))
     progress.result(report.summary, outcome=report.outcome, exit_code=report.exit_code, folder=str(folder))
     return report

@@ -134,6 +134,28 @@ class OfferPart(_Part):
     patch: str = Field(description="File name of its own patch inside the report's folder.")
 
 
+class ModelPart(_Part):
+    """What a language model took part with. It proposes; every verdict is the validator's."""
+
+    provider: str
+    name: str
+    calls: int
+    input_tokens: int = Field(description="Without cached ones.")
+    cache_read_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    usd: float | None = Field(description="Cost in US dollars; null when the price is not known.")
+    prices_as_of: str | None = Field(description="Date of the shipped price table; null for a price that was given.")
+    budget_usd: float | None
+    budget_tokens: int | None
+    evaluations: int = Field(description="Evaluations the model asked for; they count against the job's.")
+    proposals: int = Field(description="Its proposals among the attempts.")
+    kept: int = Field(description="How many of them were kept.")
+    ended: str = Field(description="Why it was asked no further; empty when it simply had its turns.")
+    failed: bool = Field(description="Whether it ended because the provider failed.")
+    transcript: str = Field(description="File with everything it was asked and answered, relative to the report.")
+
+
 class WaterfallStep(_Part):
     label: str
     speed: str
@@ -177,6 +199,7 @@ class Report(_Part):
     offers: tuple[OfferPart, ...] = ()
     waterfall: tuple[WaterfallStep, ...] = ()
     toolchain: tuple[ToolVersion, ...] = ()
+    model: ModelPart | None = Field(default=None, description="Null when no language model took part.")
     artifacts: ArtifactsPart = ArtifactsPart()
     reproduce: str = ""
     stopped: str = Field(default="", description="Why the search ended before it ran out of ideas, if it did.")

@@ -98,6 +98,8 @@ def reproduce_line(request: JobRequest) -> str:
         words += ["--workload", request.workload.name]
     if request.options.allow_approx:
         words.append("--allow-approx")
+    if request.options.model is not None:
+        words += ["--model", str(request.options.model)]
     if request.options.seed is not None:
         words += ["--seed", str(request.options.seed)]
     return shlex.join(words)

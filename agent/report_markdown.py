@@ -27,6 +27,7 @@ def report_markdown(report: Report) -> str:
         _refusals(report),
         _attempts(report),
         _skipped(report),
+        _model(report),
         _footer(report),
     ]
     return "\n\n".join("\n".join(p) for p in parts if p) + "\n"
@@ -130,6 +131,26 @@ def _skipped(report: Report) -> list[str]:
         return []
     rows = [_row(s.origin, s.reason) for s in report.skipped]
     return ["## Not tried", "", "| skill | condition not met |", "|---|---|", *rows]
+
+
+def _model(report: Report) -> list[str]:
+    """What the language model cost and gave; its proposals are in the table of attempts, under its name."""
+    m = report.model
+    if m is None:
+        return []
+    tokens = m.input_tokens + m.cache_read_tokens + m.cache_write_tokens + m.output_tokens
+    limit = f" of ${m.budget_usd:,.2f}" if m.budget_usd is not None else ""
+    prices = f" (prices of {m.prices_as_of})" if m.prices_as_of else ""
+    cost = "its price is not known" if m.usd is None else f"${m.usd:,.4f}{limit}{prices}"
+    lines = [
+        "## Language model",
+        "",
+        f"{_inline(m.name)} ({m.provider}): {_count(m.calls, 'call')}, {tokens:,} tokens, {cost}. "
+        f"{_count(m.proposals, 'proposal')} judged, {m.kept} kept. It proposes; the validator decides.",
+    ]
+    if m.ended:
+        lines += ["", f"{'It failed' if m.failed else 'It ended'}: {_inline(m.ended).rstrip('.')}."]
+    return [*lines, "", f"Everything it was asked and answered: [{m.transcript}]({m.transcript})."]
 
 
 def _footer(report: Report) -> list[str]:

@@ -28,7 +28,7 @@ from agent.candidate import (
     describe,
 )
 from agent.events import Progress
-from agent.job import Budget
+from agent.job import Budget, Meter
 from sandbox.kernel import Kernel
 from sandbox.verdict import Accepted, Inconclusive, NoGain
 from skills.skill import Refusal
@@ -78,7 +78,7 @@ class Search:
     refusals: dict[Refusal, None] = field(default_factory=dict)
     unmatched: dict[str, Unmatched] = field(default_factory=dict)
     _stopped: str = ""
-    _evaluations: int = 0
+    meter: Meter = field(default_factory=Meter)
     _began: float = 0.0
     _seen: set[str] = field(default_factory=set)
     _invisible: bool = False
@@ -104,7 +104,7 @@ class Search:
         return Found(best, measured, final, tuple(self.attempts), refusals, unmatched, self._stopped)
 
     def _spent(self) -> bool:
-        if self._evaluations >= self.budget.evaluations:
+        if self.meter.used_up(self.budget.evaluations):
             self._stopped = f"the budget of {self.budget.evaluations} evaluations was used up"
         elif self.clock() - self._began >= self.budget.wall_s:
             self._stopped = f"the budget of {self.budget.wall_s:g} s was used up"
@@ -120,34 +120,43 @@ class Search:
         fresh = [p for p in offers.proposals if p.id not in tried and p.kernel.digest not in self._seen]
         return [replace(p, invisible=p.invisible or self._invisible) for p in fresh]
 
+    def _batches(self, measured: Measurement) -> Iterator[list[Proposal]]:
+        """What is proposed; asked for again after a batch that came to nothing, until nothing new comes."""
+        while not self._spent() and (fresh := self._fresh(measured)):
+            yield fresh
+
     def _repair(self, measured: Measurement) -> tuple[Attempt, Measurement] | None:
         """The first proposal that builds and is right; else the first that moves the failure on."""
         further: tuple[Attempt, Measurement] | None = None
-        for proposal in self._fresh(measured):
-            if self._spent():
+        for fresh in self._batches(measured):
+            for proposal in fresh:
+                if self._spent():
+                    break
+                began = self._open(proposal)
+                after = self.bench.measure(proposal.kernel)
+                if after.builds:
+                    judgement = self.bench.judge(self.start, proposal)
+                    attempt = self._close(proposal, measured, self.start, began, judgement)
+                    if attempt.fate is Fate.KEPT:
+                        return attempt, after
+                elif further is None and _moved_on(measured.failures, after.failures):
+                    reason = f"the failure moved on; next: {after.failures[0].sentence}"
+                    further = (self._note(proposal, measured, began, Fate.STEP, reason), after)
+                else:
+                    reason = f"still does not build: {after.failures[0].sentence}"
+                    self._note(proposal, measured, began, Fate.DROPPED, reason)
+            if further is not None:
                 break
-            began = self._open(proposal)
-            after = self.bench.measure(proposal.kernel)
-            if after.builds:
-                judgement = self.bench.judge(self.start, proposal)
-                attempt = self._close(proposal, measured, self.start, began, judgement)
-                if attempt.fate is Fate.KEPT:
-                    return attempt, after
-            elif further is None and _moved_on(measured.failures, after.failures):
-                reason = f"the failure moved on; next: {after.failures[0].sentence}"
-                further = (self._note(proposal, measured, began, Fate.STEP, reason), after)
-            else:
-                reason = f"still does not build: {after.failures[0].sentence}"
-                self._note(proposal, measured, began, Fate.DROPPED, reason)
         return further
 
     def _tune(self, measured: Measurement) -> tuple[Attempt, Measurement] | None:
         """The best accepted variant of the first proposal group with any."""
-        for _, group in groupby(self._fresh(measured), key=lambda p: p.id.split(":", 1)[0]):
-            kept = [a for a in self._try_all(measured, group) if a.fate is Fate.KEPT]
-            if kept:
-                best = max(kept, key=_strength)
-                return best, self.bench.measure(best.proposal.kernel)
+        for fresh in self._batches(measured):
+            for _, group in groupby(fresh, key=lambda p: p.id.split(":", 1)[0]):
+                kept = [a for a in self._try_all(measured, group) if a.fate is Fate.KEPT]
+                if kept:
+                    best = max(kept, key=_strength)
+                    return best, self.bench.measure(best.proposal.kernel)
         return None
 
     def _try_all(self, measured: Measurement, group: Iterator[Proposal]) -> Iterator[Attempt]:
@@ -163,7 +172,7 @@ class Search:
 
     def _open(self, proposal: Proposal) -> float:
         self._seen.add(proposal.kernel.digest)
-        self._evaluations += 1
+        self.meter.evaluations += 1
         self.progress.step(f"trying {proposal.id}", proposal=proposal.id, title=proposal.title)
         return self.clock()
 

@@ -14,6 +14,7 @@ from importlib import resources
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from agent.job import Meter
 from agent.model import Usage
 from sandbox.errors import InputError, WavesmithError
 
@@ -88,22 +89,33 @@ class Spent:
     tokens: int
     wall_s: float
     evaluations: int
+    """Those the model asked for."""
     calls: int
+    usage: Usage
 
 
 class Ledger:
     """Keeps the account of one job. Safe to use from several threads.
 
-    With a limit in dollars a model of unknown price is refused at the start: an unknown cost cannot be kept.
+    Evaluations are counted by `meter`, which the search counts on as well. With a limit in dollars a model of unknown
+    price is refused at the start: an unknown cost cannot be kept.
     """
 
-    def __init__(self, limits: Limits, model: str, price: Price | None, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        limits: Limits,
+        model: str,
+        price: Price | None,
+        clock: Callable[[], float] = time.monotonic,
+        meter: Meter | None = None,
+    ) -> None:
         if limits.usd is not None and price is None:
             raise InputError(
                 f"the price of model {model!r} is not known, so a budget in dollars cannot be kept.",
                 remedy="Give its price in the settings, or a budget in tokens.",
             )
         self._limits, self._price, self._clock = limits, price, clock
+        self._meter = meter or Meter()
         self._lock = threading.Lock()
         self._began = clock()
         self._held = Usage()
@@ -114,7 +126,23 @@ class Ledger:
     def spent(self) -> Spent:
         with self._lock:
             usd = None if self._price is None else cost_usd(self._used, self._price)
-            return Spent(usd, self._used.total, self._clock() - self._began, self._evaluations, self._calls)
+            wall_s = self._clock() - self._began
+            return Spent(usd, self._used.total, wall_s, self._evaluations, self._calls, self._used)
+
+    @property
+    def limits(self) -> Limits:
+        return self._limits
+
+    @property
+    def account(self) -> str:
+        """One line for people: what was spent, of what may be spent."""
+        spent, limits = self.spent, self._limits
+        calls = "1 call" if spent.calls == 1 else f"{spent.calls} calls"
+        tokens = f"{spent.tokens:,}" + (f" of {limits.tokens:,}" if limits.tokens is not None else "") + " tokens"
+        if spent.usd is None:
+            return f"{calls}, {tokens}, price unknown"
+        money = f"${spent.usd:.4f}" + (f" of ${limits.usd:.2f}" if limits.usd is not None else "")
+        return f"{calls}, {tokens}, {money}"
 
     def remaining_s(self) -> float | None:
         limit = self._limits.wall_s
@@ -146,9 +174,9 @@ class Ledger:
     def take_evaluation(self) -> None:
         """Count one evaluation of a candidate; raises `BudgetSpent` when none is left."""
         with self._lock:
-            limit = self._limits.evaluations
-            self._refuse_if(limit is not None and self._evaluations + 1 > limit, "evaluations")
+            self._refuse_if(self._meter.used_up(self._limits.evaluations), "evaluations")
             self._refuse_if(self._out_of_time(), "time")
+            self._meter.evaluations += 1
             self._evaluations += 1
 
     def _out_of_time(self) -> bool:

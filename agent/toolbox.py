@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.candidate import Measurement, Proposal, describe
@@ -13,6 +13,7 @@ from agent.edits import EditError, apply_edits, parse_edits
 from agent.model import Tool, ToolCall, ToolResult
 from agent.search import Bench
 from agent.spend import Ledger
+from agent.visibility import interpreter_sees
 from sandbox.kernel import Kernel
 from sandbox.verdict import Incorrect, Verdict
 from skills.skill import Library
@@ -28,10 +29,16 @@ _EDITS = {
     },
 }
 _MAX_RESULT_CHARS = 12_000
+PROMISES = (
+    "vgpr_spill_count down", "scratch_bytes down", "lds_bytes down", "occupancy_waves_per_simd up",
+    "cas_loop_count down", "cache_maintenance_count down", "executed_lane_atomics down",
+)  # fmt: skip
+"""What a candidate may promise: resources that cost time wherever they are used, not the length of the code."""
+_OPTIONAL = ("expects",)
 
 
 def _tool(name: str, description: str, **properties: Any) -> Tool:
-    required = [n for n in properties if n != "reason"]
+    required = [n for n in properties if n not in _OPTIONAL]
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return Tool(name, description, schema)
 
@@ -50,9 +57,11 @@ TOOLS: tuple[Tool, ...] = (
     ),
     _tool(
         "submit_candidate",
-        "Propose the edited file. State in one sentence which bottleneck it removes and which metric will move.",
+        "Propose the edited file. State in one sentence which bottleneck it removes. `expects` names the metrics that"
+        " must move; a candidate whose named metric does not move is rejected. Leave it out when only time will tell.",
         title={"type": "string"},
         why={"type": "string"},
+        expects={"type": "array", "items": {"type": "string", "enum": list(PROMISES)}},
         edits=_EDITS,
     ),
 )
@@ -127,15 +136,32 @@ class Toolbox:
             raise EditError("the edits change nothing.")
         if any(p.kernel.digest == kernel.digest for p in self.submitted):
             return "This candidate was submitted before."
+        expects = _promises(arguments.get("expects"))
         title = " ".join(str(arguments.get("title", "")).split())[:120] or "Rewrite proposed by the model"
-        self.submitted.append(self._proposal(kernel, title, " ".join(str(arguments.get("why", "")).split())[:600]))
+        why = " ".join(str(arguments.get("why", "")).split())[:600]
+        self.submitted.append(replace(self._proposal(kernel, title, why), expects=expects))
         return "Submitted. The validator decides."
 
     def _proposal(self, kernel: Kernel, title: str, why: str) -> Proposal:
         name = hashlib.sha256(kernel.source.encode()).hexdigest()[:12]
         return Proposal(
-            id=f"model@{name}", origin=self.model, title=title, why=why, kernel=kernel, repair=not self.measured.builds
+            id=f"model@{name}",
+            origin=self.model,
+            title=title,
+            why=why,
+            kernel=kernel,
+            repair=not self.measured.builds,
+            invisible=not interpreter_sees(self.measured.kernel.source, kernel.source),
         )
+
+
+def _promises(value: object) -> tuple[str, ...]:
+    """The metrics a candidate promises to move; raises `EditError` for others than `PROMISES`."""
+    given = value if isinstance(value, list) else [] if value is None else [value]
+    unknown = [str(v)[:60] for v in given if v not in PROMISES]
+    if unknown:
+        raise EditError(f"`expects` holds {unknown[0]!r}; it may hold {', '.join(PROMISES)}.")
+    return tuple(dict.fromkeys(given))
 
 
 def explain(verdict: Verdict) -> str:

@@ -25,7 +25,7 @@ def fingerprint(messages: Sequence[Message], tools: Sequence[Tool], schema: Mapp
 
 @dataclass
 class RecordingModel:
-    """Passes calls on and appends each with its reply to a file."""
+    """Passes calls on and appends each with its reply, or its failure, to a file. No key is ever among it."""
 
     inner: Model
     path: Path
@@ -43,15 +43,23 @@ class RecordingModel:
         max_output_tokens: int = 8192,
         timeout_s: float = 300.0,
     ) -> Reply:
-        reply = self.inner.propose(messages, tools, schema, max_output_tokens=max_output_tokens, timeout_s=timeout_s)
-        record = {
+        asked = {
             "fingerprint": fingerprint(messages, tools, schema),
             "messages": [asdict(m) for m in messages],
-            "reply": asdict(reply),
         }
+        try:
+            reply = self.inner.propose(
+                messages, tools, schema, max_output_tokens=max_output_tokens, timeout_s=timeout_s
+            )
+        except ModelError as e:
+            self._write({**asked, "error": {"message": str(e), "status": e.status}})
+            raise
+        self._write({**asked, "reply": asdict(reply)})
+        return reply
+
+    def _write(self, record: Mapping[str, Any]) -> None:
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record, default=str) + "\n")
-        return reply
 
 
 @dataclass
@@ -59,7 +67,8 @@ class ReplayModel:
     """Answers from a transcript, in order, and only to the very same question."""
 
     path: Path
-    name: str = "replay"
+    name: str = ""
+    """As it was asked for; the name in the first reply when it is not given."""
     _records: list[dict[str, Any]] = field(default_factory=list)
     _at: int = 0
 
@@ -71,8 +80,8 @@ class ReplayModel:
             raise InputError(
                 f"it is no transcript: {e}.", file=self.path, remedy="Give transcript.jsonl of a job."
             ) from None
-        if self._records:
-            self.name = str(self._records[0]["reply"]["model"])
+        named = [str(r["reply"]["model"]) for r in self._records if "reply" in r]
+        self.name = self.name or (named[0] if named else "replay")
 
     def propose(
         self,
@@ -83,13 +92,15 @@ class ReplayModel:
         max_output_tokens: int = 8192,
         timeout_s: float = 300.0,
     ) -> Reply:
-        """The stored reply; raises `ModelError` when the question differs or the transcript has ended."""
+        """The stored reply or failure; raises `ModelError` also when the question differs or the transcript ended."""
         if self._at >= len(self._records):
             raise ModelError("the transcript has no further reply", status=400)
         record = self._records[self._at]
         if record["fingerprint"] != fingerprint(messages, tools, schema):
             raise ModelError(f"question {self._at + 1} is not the one of the transcript", status=400)
         self._at += 1
+        if "error" in record:
+            raise ModelError(record["error"]["message"], status=record["error"]["status"])
         return _reply(record["reply"])
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import anyio.to_thread
-from fastapi import FastAPI, File, Form, Header, Query, Request, Response, UploadFile
+from fastapi import Depends, FastAPI, File, Form, Header, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, StreamingResponse
 
 from agent.report import MARKDOWN_NAME, REPORT_NAME
@@ -21,6 +21,7 @@ from api.gate import Gate
 from api.github_bot import add_github_bot, running_bot
 from api.intake import Intake, store_request
 from api.jobs import job_folder
+from api.model_form import ModelForm, model_form
 from api.problems import TITLES, ProblemError, install_handlers
 from api.results import Result, read_result
 from api.settings import Settings
@@ -95,13 +96,14 @@ def _add_job_routes(app: FastAPI, settings: Settings, store: Store) -> None:
         path: Annotated[str | None, Form(description="Path of the file in its repository.")] = None,
         require: Annotated[str | None, Form(description="Evidence level demanded.")] = None,
         allow_approx: Annotated[bool, Form()] = False,
+        asked: ModelForm = Depends(model_form),  # noqa: B008 - how FastAPI spells a dependency
         prefer: Annotated[str | None, Header()] = None,
         idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
     ) -> Response:
         """Queue a job. `Prefer: wait=60` holds the answer until the job has finished, for up to that many seconds."""
         parts = {"file": file, "harness": harness, "workload": workload}
         uploads = {n: (u.filename, await u.read()) for n, u in parts.items() if u is not None}
-        intake = Intake(kind, target, uploads, path, require, allow_approx, idempotency_key)
+        intake = Intake(kind, target, uploads, path, require, allow_approx, idempotency_key, asked)
         job = await anyio.to_thread.run_sync(store_request, settings, store, intake)
         wait_s = min(_wait_seconds(prefer), settings.max_wait_s)
         headers = {"Location": f"/v1/jobs/{job.id}"}

@@ -19,7 +19,8 @@ from agent.companions import load_with_companions
 from agent.job import Budget, JobRequest, Options, parse_requirement
 from agent.patch import repository_path
 from agent.versions import toolchain_versions
-from api import cli_capture, cli_doctor, cli_port, cli_profile, cli_review, cli_service, cli_skills
+from api import cli_capture, cli_doctor, cli_port, cli_profile, cli_replay, cli_review, cli_service, cli_skills
+from api.model_options import AskedModel, open_chosen, with_model
 from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result, show_verification
 from sandbox.errors import InputError, WavesmithError
 from sandbox.kernel import Language
@@ -33,6 +34,7 @@ cli_doctor.add_commands(app)
 cli_service.add_commands(app)
 cli_profile.add_commands(app)
 cli_review.add_commands(app)
+cli_replay.add_commands(app)
 
 TargetOption = Annotated[str, typer.Option("--target", "-t", help="Architecture or board: gfx950, gfx942, MI350X, ...")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
@@ -59,23 +61,33 @@ def optimize(
     allow_approx: Annotated[bool, typer.Option("--allow-approx", help="Allow edits that change results.")] = False,
     executor: Annotated[str, typer.Option(help="auto, gpu, emulator, interpreter or none.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="Seed of the inputs candidates see; secret without.")] = None,
-    budget_s: Annotated[float, typer.Option(help="Seconds the search may take.")] = Budget().wall_s,
+    budget_s: Annotated[float, typer.Option(min=1, help="Seconds the search may take.")] = Budget().wall_s,
+    budget_minutes: Annotated[float | None, typer.Option(help="The same in minutes.")] = None,
+    budget_evaluations: Annotated[
+        int, typer.Option(min=1, help="Candidates that may be judged.")
+    ] = Budget().evaluations,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="PROVIDER:NAME", help="Language model that may propose. Keys come from the environment."),
+    ] = None,
+    model_base_url: Annotated[str | None, typer.Option(help="Another server that speaks the same.")] = None,
+    budget_usd: Annotated[str | None, typer.Option(help="Dollars the model may cost; 1 without.")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens the model may use.")] = None,
     progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
     as_json: JsonOption = False,
 ) -> None:
     """Find a better version of a kernel and prove it: patch and report."""
     from agent.orchestrator import optimize as run_optimize  # the engine is loaded when it is needed
 
-    options = Options(
-        allow_approx=allow_approx,
-        executor=executor,
-        seed=seed,
-        budget=Budget(wall_s=budget_s),
-        require=parse_requirement(require),
-    )
+    seconds = budget_s if budget_minutes is None else 60 * budget_minutes
+    asked = AskedModel(model, model_base_url, budget_usd, budget_tokens)
+    budget = Budget(seconds, budget_evaluations)
+    options = Options(parse_requirement(require), allow_approx, executor, seed, budget)
+    options = with_model(options, asked, os.environ)
     request = _request(file, target, harness, workload, options, path)
     folder = out or OUT_FOLDER / f"{file.stem}-{request.target.arch}"
-    report = run_optimize(request, folder, make_progress(progress))
+    opened, price = open_chosen(options, os.environ)
+    report = run_optimize(request, folder, make_progress(progress), opened, price)
     if as_json:
         show_json(report.model_dump(mode="json"))
     else:

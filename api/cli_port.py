@@ -30,6 +30,7 @@ def port(
     exclude: Annotated[list[str] | None, typer.Option(help="Glob of files to leave alone.")] = None,
     include_folder: Annotated[list[Path] | None, typer.Option("-I", help="Include folder of the build.")] = None,
     define: Annotated[list[str] | None, typer.Option("-D", help="Definition of the build.")] = None,
+    contained: Annotated[bool, typer.Option("--contained", hidden=True)] = False,
     execute: Annotated[bool, typer.Option(help="Compare with the original in emulation.")] = True,
     progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")] = False,
@@ -51,6 +52,7 @@ def port(
         exclude=tuple(exclude or ()),
         include_folders=tuple(include_folder or ()),
         defines=tuple(define or ()),
+        contained=contained,
         execute=execute,
     )
     shown = make_progress(progress)

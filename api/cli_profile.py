@@ -1,22 +1,28 @@
-"""`wavesmith profile` and `wavesmith trace`: what rocprofv3, Proton and torch profiler files say, in one table each."""
+"""`wavesmith profile` and `wavesmith trace`: what holds kernels back, and where a program's GPU time goes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
-from api.terminal import err, out, show_json
+from agent.companions import load_with_companions
+from agent.job import JobRequest, Options
+from agent.profiling import KernelProfile, profile_counters, profile_file, roofline
+from api.terminal import ProgressStyle, err, make_progress, out, show_json
+from sandbox.capture import has_gpu
 from sandbox.errors import InputError
-from sandbox.profiler.counters import metrics_of
-from sandbox.profiler.dispatches import Dispatch, ProfilerData
-from sandbox.profiler.rocprof import read_rocprof
-from sandbox.profiler.stalls import stall_profile
-from sandbox.profiler.timeline import TraceSummary, compare, read_trace, worth_porting
+from sandbox.profiler.dispatches import ProfilerData
+from sandbox.profiler.live import LiveOptions, profile_live
+from sandbox.profiler.rocprof import find_rocprofv3, read_rocprof
+from sandbox.profiler.roofline import peak
+from sandbox.profiler.stalls import StallProfile, stall_profile
+from sandbox.profiler.timeline import TraceSummary, capture_regex, compare, read_trace, worth_porting
 from sandbox.target import Target, load_target
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -28,66 +34,137 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def profile(
-    path: Annotated[Path, typer.Option("--from", help="A rocprofv3 output file, or the folder it wrote.")],
-    target: Annotated[str, typer.Option("--target", "-t", help="Architecture or board it ran on.")],
+    file: Annotated[Path | None, typer.Argument(help="Triton kernel file; or give --from.")] = None,
+    path: Annotated[
+        Path | None, typer.Option("--from", help="A rocprofv3 output file, or the folder it wrote.")
+    ] = None,
+    target: Annotated[str, typer.Option("--target", "-t", help="Architecture or board.")] = "",
+    rocprof: Annotated[
+        bool, typer.Option("--rocprof", help="Run rocprofv3 on the file's recorded calls here.")
+    ] = False,
+    harness: Annotated[Path | None, typer.Option(help="Python file that imports and calls the kernel.")] = None,
+    workload: Annotated[Path | None, typer.Option(help="workload.yaml, or a captured workload folder.")] = None,
     kernel: Annotated[str | None, typer.Option(help="Only kernels whose name holds this text.")] = None,
+    pass_timeout_s: Annotated[float, typer.Option("--pass-timeout-s", help="Limit of each rocprofv3 pass.")] = 300.0,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the roofline and of rocprofv3's files.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read counters, times and PC samples that rocprofv3 wrote, and give them names, units and formulas."""
+    """Name what holds each kernel back, with the numbers that show it and the most that removing it can give.
+
+    From a file: its code object and its emulation, or with --rocprof real counters. From --from: what rocprofv3 wrote.
+    """
+    if (file is None) == (path is None):
+        raise InputError("give a kernel file or --from, not both.", remedy="`wavesmith profile FILE --target gfx950`.")
+    if not target:
+        raise InputError("--target is missing.", remedy="Choose an architecture or a board, such as gfx950 or MI350X.")
     board = load_target(target)
-    data = read_rocprof(path)
-    rows = [_kernel_row(name, group, data, board) for name, group in _by_kernel(data, kernel)]
-    if not rows and not data.samples:
-        raise InputError("no kernel dispatch was found.", file=path, remedy="Profile with --kernel-trace or --pmc.")
-    stalls = stall_profile(data.samples) if data.samples else None
+    name = file.stem if file is not None else "rocprof"
+    folder = folder or Path("wavesmith-out") / f"{name}-profile-{board.arch}"
+    data: ProfilerData | None = None
+    if file is None:
+        assert path is not None
+        data = read_rocprof(path)
+    elif rocprof:
+        data = _live(file, board, harness, workload, folder, pass_timeout_s)
+    if data is None:
+        assert file is not None
+        kernels, notes = _static(file, board, harness, workload)
+        kernels = tuple(k for k in kernels if kernel is None or kernel in k.kernel)
+    else:
+        kernels, notes = profile_counters(data, board, kernel), data.notes
+    samples = data.samples if data is not None else ()
+    if not kernels and not samples:
+        raise InputError("no kernel was found.", file=path or file, remedy="Profile with --kernel-trace or --pmc.")
+    svg = roofline(kernels, board, f"{name} on {board.board.name}")
+    if svg is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "roofline.svg").write_text(svg, encoding="utf-8")
+    stalls = stall_profile(samples) if samples else None
     if as_json:
-        show_json({"kernels": rows, "stalls": asdict(stalls) if stalls else None, "notes": data.notes})
+        drawn = str(folder / "roofline.svg") if svg is not None else None
+        rows = [k.to_json() for k in kernels]
+        show_json({"kernels": rows, "stalls": asdict(stalls) if stalls else None, "notes": notes, "roofline": drawn})
         return
-    for row in rows:
-        out.print(f"{row['kernel']}: {row['calls']} calls, {_us(row['total_us'])}", markup=False)
-        table = Table("metric", "value", "unit", "formula", box=None, padding=(0, 2, 0, 2))
-        for m in row["metrics"]:
-            value = (
-                m["reason"]
-                if m["value"] is None
-                else f"{m['value']:.4g}"
-                if isinstance(m["value"], float)
-                else str(m["value"])
-            )
-            table.add_row(m["name"], value, m["unit"], m["formula"])
-        out.print(table, markup=False)
+    for profiled in kernels:
+        _show(profiled, board, details=data is not None)
     if stalls is not None:
-        out.print(f"{stalls.samples} PC samples; waiting for: " + _shares(stalls.reasons.items()), markup=False)
-        for line in stalls.lines[:10]:
-            out.print(f"  {line.share:6.1%}  {line.place}  {_shares(line.reasons.items())}", markup=False)
-    for note in data.notes:
+        _show_stalls(stalls)
+    for note in notes:
         err.print(f"note: {note}", markup=False)
+    said = f"Roofline: {folder / 'roofline.svg'}" if svg else "No roofline: operations, bytes or time are unknown."
+    err.print(said, markup=False)
 
 
-def _by_kernel(data: ProfilerData, wanted: str | None) -> Iterator[tuple[str, list[Dispatch]]]:
-    """User kernels, the one with most time first."""
-    groups: dict[str, list[Dispatch]] = {}
-    for dispatch in data.dispatches:
-        if not dispatch.is_runtime and (wanted is None or wanted in dispatch.kernel):
-            groups.setdefault(dispatch.kernel, []).append(dispatch)
-    yield from sorted(groups.items(), key=lambda item: (-(_total_us(item[1]) or 0.0), item[0]))
+def _job(file: Path, target: Target, harness: Path | None, workload: Path | None) -> JobRequest:
+    return JobRequest(
+        kernel=load_with_companions(file),
+        target=target,
+        path=file.name,
+        original=file.read_bytes(),
+        harness=load_with_companions(harness) if harness else None,
+        workload=workload,
+        options=Options(executor="interpreter"),
+    )
 
 
-def _kernel_row(name: str, group: list[Dispatch], data: ProfilerData, target: Target) -> dict[str, Any]:
-    """One kernel; the metrics are those of its longest dispatch, or of one with counters where none has a time."""
-    longest = max(group, key=lambda d: (d.duration_ns or 0, len(d.counters)))
-    metrics = metrics_of(longest, data.agent(longest.agent_id), target, "rocprofv3")
-    return {
-        "kernel": name,
-        "calls": len(group),
-        "total_us": _total_us(group),
-        "metrics": [m.to_json() for m in metrics.values() if m.value is not None],
-    }
+def _static(
+    file: Path, target: Target, harness: Path | None, workload: Path | None
+) -> tuple[tuple[KernelProfile, ...], tuple[str, ...]]:
+    progress = make_progress(ProgressStyle.AUTO)
+    baseline, kernels = profile_file(_job(file, target, harness, workload), progress)
+    return kernels, baseline.notes
 
 
-def _total_us(group: Iterable[Dispatch]) -> float | None:
-    times = [d.duration_ns for d in group if d.duration_ns is not None]
-    return sum(times) / 1000 if times else None
+def _live(
+    file: Path, target: Target, harness: Path | None, workload: Path | None, folder: Path, timeout_s: float
+) -> ProfilerData:
+    """rocprofv3 on the recorded calls. `ToolMissing` comes before the file is run."""
+    from agent.baseline import take_baseline
+
+    find_rocprofv3()
+    progress = make_progress(ProgressStyle.AUTO)
+    request = _job(file, target, harness, workload)
+    baseline = take_baseline(request, progress)
+    progress.step("running rocprofv3, once for the trace and once for each counter pass")
+    executor = "gpu" if has_gpu() else "interpreter"
+    options = LiveOptions(timeout_s=timeout_s, executor=executor)
+    return profile_live(baseline.stored, request.kernel, target, folder / "rocprofv3", options)
+
+
+def _show(profiled: KernelProfile, target: Target, *, details: bool) -> None:
+    grid = f", grid {'x'.join(map(str, profiled.grid))}" if profiled.grid else ""
+    note = f" ({profiled.note})" if profiled.note else ""
+    out.print(f"{profiled.kernel}: {profiled.launches} launches{grid}{note}", markup=False)
+    table = Table("bottleneck", "severity", "what shows it", "at most", box=None, padding=(0, 2, 0, 2))
+    for b in profiled.bottlenecks:
+        bound = f"{b.at_most:.2f}x" if b.at_most is not None else "unknown"
+        table.add_row(b.name, f"{b.severity:.2f}", escape(b.statement), bound)
+    if profiled.bottlenecks:
+        out.print(table)
+    else:
+        out.print("  no bottleneck was found in what is known", markup=False)
+    if profiled.point is not None:
+        p, top = profiled.point, peak(target.board, profiled.dtype)
+        out.print(
+            f"  roofline: {p.intensity:.3g} FLOP/byte, {p.tflop_per_s:.3g} of {top:g} TFLOP/s {profiled.dtype}, "
+            f"{p.time_us:.3g} us ({p.evidence})",
+            markup=False,
+        )
+    if details:
+        metrics = Table("metric", "value", "unit", "formula", box=None, padding=(0, 2, 0, 2))
+        for m in profiled.profile:
+            if m.value is not None:
+                value = f"{m.value:.4g}" if isinstance(m.value, float) else str(m.value)
+                metrics.add_row(m.name, value, m.unit, escape(m.formula))
+        out.print(metrics)
+
+
+def _show_stalls(stalls: StallProfile) -> None:
+    out.print(f"{stalls.samples} PC samples; waiting for: " + _shares(stalls.reasons.items()), markup=False)
+    for line in stalls.lines[:10]:
+        out.print(f"  {line.share:6.1%}  {line.place}  {_shares(line.reasons.items())}", markup=False)
 
 
 def _us(value: float | None) -> str:
@@ -126,8 +203,17 @@ def trace(
     out.print("Worth porting first:")
     for k in worth_porting(summary):
         out.print(f"  {k.share:6.1%}  {_us(k.total_us)}  {k.calls} calls  {k.name}", markup=False)
+    expression = capture_regex(summary)
+    if expression is not None:
+        out.print("Record the Triton kernels among them:")
+        out.print(f"  wavesmith capture --target gfx950 --kernel '{expression}' -- COMMAND", markup=False)
 
 
 def _trace_json(summary: TraceSummary) -> dict[str, Any]:
     first = [k.name for k in worth_porting(summary)]
-    return {**asdict(summary), "idle_share": summary.idle_share, "worth_porting": first}
+    return {
+        **asdict(summary),
+        "idle_share": summary.idle_share,
+        "worth_porting": first,
+        "capture_kernel": capture_regex(summary),
+    }

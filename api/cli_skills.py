@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -12,8 +12,10 @@ from agent.stats import hit_rates
 from api.terminal import out, show_json
 from api.views import skill_view
 from sandbox.errors import InputError
-from skills.cases import Case, cases_of
 from skills.skill import Skill, load_library
+
+if TYPE_CHECKING:
+    from skills.cases import Case
 
 app = typer.Typer(no_args_is_help=True, help="The skill library.", rich_markup_mode=None)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -65,6 +67,8 @@ def test(
     skills: Annotated[list[str] | None, typer.Argument(metavar="SKILL...", help="All without any.")] = None,
 ) -> None:
     """Run the golden cases of skills: each edit gives its `after`, and what must not change does not."""
+    from skills.cases import cases_of  # reads Python kernels, which takes a parser that other commands do without
+
     wrong = 0
     for skill in map(_find, skills) if skills else load_library():
         for case in cases_of(skill):

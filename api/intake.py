@@ -8,13 +8,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agent.job import parse_requirement
 from agent.patch import FileChange
 from agent.port.archive import is_archive, unpack
 from api.jobs import INPUT_FOLDER, KINDS, job_folder
+from api.model_form import ModelForm
 from api.problems import ProblemError
 from api.settings import Settings
 from api.store import Job, Store, new_job_id
@@ -35,12 +37,15 @@ class Intake:
     require: str | None
     allow_approx: bool
     idempotency_key: str | None
+    asked: ModelForm = field(default_factory=ModelForm)
+    """The model that may propose, and the budget."""
 
     @property
     def digest(self) -> str:
         """SHA-256 of everything that makes the request this one."""
         h = hashlib.sha256()
         fields = [self.kind, self.target, self.path or "", self.require or "", str(self.allow_approx)]
+        fields += [f"{name}={value}" for name, value in self.asked.given.items()]
         for part in [*(f.encode() for f in fields), *(d for _, (_, d) in sorted(self.uploads.items()))]:
             h.update(len(part).to_bytes(8, "little") + part)
         return h.hexdigest()
@@ -52,6 +57,7 @@ def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
         raise InputError(f"{intake.kind!r} is not a kind of job.", remedy=f"Choose one of {', '.join(KINDS)}.")
     arch = _arch(intake)
     parse_requirement(intake.require)
+    intake.asked.check(settings, intake.kind)
     names = {part: safe_name(filename) for part, (filename, _) in intake.uploads.items()}
     if len(set(names.values())) != len(names):
         raise InputError("two of the uploaded files have the same name.", remedy="Rename one of them.")
@@ -65,7 +71,7 @@ def store_request(settings: Settings, store: Store, intake: Intake) -> Job:
         target=intake.target,
         filename=names["file"],
         path=path,
-        options=json.dumps(_options(intake, names)),
+        options=json.dumps(_options(settings, intake, names)),
         created_at=time.time(),
         idempotency_key=intake.idempotency_key,
         request_digest=intake.digest,
@@ -93,12 +99,16 @@ def _arch(intake: Intake) -> str:
     return ",".join(dict.fromkeys(load_target(name).arch for name in names))
 
 
-def _options(intake: Intake, names: Mapping[str, str]) -> dict[str, str | bool]:
-    options: dict[str, str | bool] = {part: names[part] for part in ("harness", "workload") if part in names}
+def _options(settings: Settings, intake: Intake, names: Mapping[str, str]) -> dict[str, Any]:
+    """The job's options as they are stored. Never a key."""
+    options: dict[str, Any] = {part: names[part] for part in ("harness", "workload") if part in names}
     if intake.require:
         options["require"] = intake.require
     if intake.allow_approx:
         options["allow_approx"] = True
+    options |= intake.asked.given
+    if intake.asked.model is not None and settings.model_base_url is not None:
+        options["model_base_url"] = settings.model_base_url
     return options
 
 

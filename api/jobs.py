@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.model_access import PRICE_VARIABLE, PROVIDERS, parse_model
 from agent.report import Report
 from api.results import read_result
 from api.settings import Settings
@@ -32,6 +33,10 @@ _KEPT_VARIABLES = (
     "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
     "WAVESMITH_CACHE_DIR", "WAVESMITH_TOOLCHAIN",
 )  # fmt: skip
+_BUDGET_OPTIONS = (
+    "model", "model_base_url", "budget_usd", "budget_tokens", "budget_minutes", "budget_evaluations",
+)  # fmt: skip
+_MODEL_VARIABLES = (PRICE_VARIABLE, "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
 _LOG_BYTES = 64 * 1024
 _GRACE_S = 5.0
 
@@ -41,8 +46,12 @@ def wavesmith_command(*words: str) -> list[str]:
     return [sys.executable, "-P", "-c", "from api.cli import main; main()", *words]
 
 
-def child_environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+def child_environment(model: str | None = None) -> dict[str, str]:
+    """The environment of a job's process. Only a job that names a model gets that provider's key, and no other."""
+    names = list(_KEPT_VARIABLES)
+    if model is not None:
+        names += [PROVIDERS[parse_model(model).provider].key_variable, *_MODEL_VARIABLES]
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def job_folder(settings: Settings, job_id: str) -> Path:
@@ -57,6 +66,8 @@ def command_of(job: Job, folder: Path) -> list[str]:
     words += ["--out", str(folder / job.out_folder), "--progress", "json"]
     if job.kind == "optimize":
         words += ["--path", job.path]
+    if job.kind == "port":
+        words.append("--contained")
     for name in ("harness", "workload"):
         if options.get(name):
             words += [f"--{name}", str(inputs / options[name])]
@@ -64,6 +75,9 @@ def command_of(job: Job, folder: Path) -> list[str]:
         words += ["--require", str(options["require"])]
     if options.get("allow_approx"):
         words.append("--allow-approx")
+    for name in _BUDGET_OPTIONS:
+        if options.get(name) is not None:
+            words += [f"--{name.replace('_', '-')}", str(options[name])]
     return wavesmith_command(*words)
 
 
@@ -77,11 +91,11 @@ class Child:
     _open: bool = True
 
     @classmethod
-    def start(cls, command: Sequence[str], folder: Path) -> Child:
+    def start(cls, command: Sequence[str], folder: Path, model: str | None = None) -> Child:
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=child_environment(),
+            env=child_environment(model),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -172,7 +186,7 @@ class JobWorker:
         lease = Lease(job.id, job.attempt)
         folder = job_folder(self.settings, job.id)
         (folder / job.out_folder).mkdir(parents=True, exist_ok=True)
-        child = Child.start(command_of(job, folder), folder)
+        child = Child.start(command_of(job, folder), folder, json.loads(job.options).get("model"))
         try:
             ended = self._attend(child, lease)
         finally:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+from decimal import Decimal
 from pathlib import Path
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agent.model_access import parse_model
 from sandbox.errors import InputError
 
 
@@ -43,6 +45,16 @@ class Settings(BaseSettings):
     """Where repositories are fetched from, followed by `/owner/name.git`."""
     github_review_timeout_s: float = Field(default=3600.0, gt=0)
     """Longest time the review of one pull request may take, whatever its budget."""
+    models: str = ""
+    """Language models that jobs may name, as `PROVIDER:NAME`, separated by commas. None without."""
+    model_base_url: str | None = None
+    """Server of those models, where it is not the provider's own. A job cannot name another."""
+    model_max_usd: Decimal = Field(default=Decimal(5), gt=0)
+    """Most that one job may allow its model to cost."""
+
+    @property
+    def allowed_models(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self.models.split(",") if name.strip())
 
     @property
     def database(self) -> Path:
@@ -66,7 +78,9 @@ class Settings(BaseSettings):
             return False
 
     def check(self) -> None:
-        """Raises `InputError` for a combination that would open the service to everyone."""
+        """Raises `InputError` for settings that would open the service to everyone, and for a model that is none."""
+        for name in self.allowed_models:
+            parse_model(name, self.model_base_url)
         if self.token is not None and len(self.token.get_secret_value()) < 16:
             raise InputError("the token is shorter than 16 characters.", remedy="Set a longer WAVESMITH_TOKEN.")
         if not self.on_loopback and self.token is None:

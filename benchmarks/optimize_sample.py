@@ -1,7 +1,7 @@
 """`wavesmith optimize` on a seeded sample of a folder of Triton files: what became of each, and how often.
 
     python benchmarks/optimize_sample.py DIR [--target gfx950] [--count 40] [--seed 0] [--results FILE]
-        [--timeout-s 900]
+        [--timeout-s 900] [--jobs N] [--executor emulator]
 
 Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. Every success is judged
 once more by `wavesmith verify`, with other secret inputs: one that does not hold is a false "validated". One JSON
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=None)
     parser.add_argument("--timeout-s", type=float, default=900.0)
+    parser.add_argument("--jobs", type=int, default=1, help="files at a time")
+    parser.add_argument("--executor", default="auto")
     options = parser.parse_args()
     results = options.results or Path(f"optimize-sample-{options.target}-{options.seed}.jsonl")
     files = sample(options.folder, options.count, options.seed)
     known = {row["file"]: row for row in map(json.loads, results.read_text().splitlines())} if results.exists() else {}
-    for file in files:
-        if file.name not in known:
-            known[file.name] = row = work(file, options.target, options.timeout_s)
+    words = ["--target", options.target, "--executor", options.executor]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        new = [pool.submit(work, f, words, options.timeout_s) for f in files if f.name not in known]
+        for future in as_completed(new):
+            row = future.result()
+            known[row["file"]] = row
             with results.open("a") as out:
                 out.write(json.dumps(row) + "\n")
             print(f"{row['kind']:16} {row['seconds']:6.0f} s  {row['file']}: {row['summary'][:160]}", flush=True)
@@ -59,18 +65,18 @@ def sample(folder: Path, count: int, seed: int) -> list[Path]:
     return random.Random(seed).sample(files, min(count, len(files)))
 
 
-def work(file: Path, target: str, timeout_s: float) -> dict[str, Any]:
-    """One file: optimize it, and verify what came out."""
+def work(file: Path, how: Sequence[str], timeout_s: float) -> dict[str, Any]:
+    """One file: optimize it with the options `how`, and verify what came out."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="wavesmith-sample-") as name:
         out = Path(name)
-        code, said = run(["optimize", str(file.resolve()), "--target", target, "--out", str(out)], out, timeout_s)
+        code, said = run(["optimize", str(file.resolve()), *how, "--out", str(out)], out, timeout_s)
         report = json.loads((out / "report.json").read_text()) if (out / "report.json").is_file() else None
         kind, summary = classify(code, said, report)
         verified = None
         if code == 0 and report is not None:
             patched = out / report["artifacts"]["patched_file"]
-            words = ["verify", str(file.resolve()), str(patched), "--target", target, "--json"]
+            words = ["verify", str(file.resolve()), str(patched), *how, "--json"]
             verified, said = run(words, out, timeout_s)
             if verified == 4:
                 kind, summary = "false-validated", said[-400:]

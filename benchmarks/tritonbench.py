@@ -1,7 +1,7 @@
 """Capture every Triton file of a folder for several targets and print what launched, what compiled, and why not.
 
     python benchmarks/tritonbench.py DIR [--targets gfx942,gfx950] [--results FILE] [--only REGEX]
-        [--limit N] [--executor none]
+        [--limit N] [--executor none] [--jobs N]
 
 Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. One JSON line per file is
 appended to the results file once it is known; a second run leaves out what is there. Nothing a file does stops it.
@@ -14,6 +14,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -34,29 +35,31 @@ def main() -> None:
     parser.add_argument("--executor", default="auto", help="none: record and compile only")
     parser.add_argument("--wall-s", type=float, default=240.0)
     parser.add_argument("--launch-s", type=float, default=10.0)
+    parser.add_argument("--jobs", type=int, default=1, help="files at a time")
     options = parser.parse_args()
     targets = [load_target(name) for name in options.targets.split(",")]
     files = [f for f in sorted(options.folder.glob("*.py")) if re.search(options.only, f.name)]
     files = files[: options.limit] if options.limit else files
     limits = Limits(wall_s=options.wall_s, launch_s=options.launch_s)
-    for row in run(files, targets, limits, options.results, options.executor):
+    for row in run(files, targets, limits, options.results, options.executor, options.jobs):
         print(line(row, targets), flush=True)
     rows = [row for row in read(options.results).values() if row["file"] in {f.name for f in files}]
     print(summary(rows, targets))
 
 
 def run(
-    files: Sequence[Path], targets: Sequence[Target], limits: Limits, results: Path, executor: str
+    files: Sequence[Path], targets: Sequence[Target], limits: Limits, results: Path, executor: str, jobs: int = 1
 ) -> Iterator[dict[str, Any]]:
-    """One row per file, from the results file where it is known already."""
+    """One row per file as it becomes known; those of the results file first."""
     known = read(results)
-    for file in files:
-        if file.name not in known:
-            row = measure(file, targets, limits, executor)
+    yield from (known[f.name] for f in files if f.name in known)
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(measure, f, targets, limits, executor) for f in files if f.name not in known]
+        for future in as_completed(waiting):
+            row = future.result()
             with results.open("a") as out:
                 out.write(json.dumps(row) + "\n")
-            known[file.name] = row
-        yield known[file.name]
+            yield row
 
 
 def read(results: Path) -> dict[str, dict[str, Any]]:

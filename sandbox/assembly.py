@@ -151,6 +151,8 @@ class Assembly:
         if record.id != len(self.storages):
             raise ValueError("storages out of order")
         self.storages.append(record)
+        if record.key in self.data and not blob:
+            return  # contents that are kept already
         if record.key is not None:
             if record.page_key is None and len(blob) != record.nbytes:
                 raise ValueError("storage of another size")

@@ -94,6 +94,7 @@ def _occupancy(profile: Profile, target: Target, launch: LaunchShape) -> Bottlen
         severity,
         f"{waves:g} of {target.max_waves_per_simd} waves fit on a SIMD, limited by {limiter} ({name} {value:g})",
         {"occupancy_waves_per_simd": waves, name: value},
+        at_most=target.max_waves_per_simd / waves,
     )
 
 
@@ -166,12 +167,18 @@ def _transcendental(profile: Profile, target: Target, launch: LaunchShape) -> Bo
         f"{count} transcendental instructions take about {cost:.0%} of the vector issue slots (quarter rate)",
         {"transcendental_count": count, "share": share},
         profile.sites.get("transcendental", ()),
+        at_most=1 / (1 - cost),
     )
+
+
+_WIDEST_BYTES = 16
+"""Of one access of one lane."""
 
 
 def _narrow(profile: Profile, target: Target, launch: LaunchShape) -> Bottleneck | None:
     loads, stores = profile.count("global_load_count"), profile.count("global_store_count")
-    if loads + stores < 4:
+    executed = profile.count("instructions_vmem_rd") + profile.count("instructions_vmem_wr")
+    if loads + stores < (1 if executed else 4):  # few in the code says little unless a run shows how often
         return None
     widths = {
         kind: (profile.number(f"{kind}_mean_bytes") or 0, profile.count(f"{kind}_count"))
@@ -182,10 +189,11 @@ def _narrow(profile: Profile, target: Target, launch: LaunchShape) -> Bottleneck
         return None
     return Bottleneck(
         "narrow-accesses",
-        0.5 * (1 - mean / 16),
+        0.5 * (1 - mean / _WIDEST_BYTES),
         f"{loads} loads and {stores} stores move {mean:.1f} bytes per lane on average, 16 are possible",
         {"global_load_count": loads, "global_store_count": stores, "mean_bytes": mean},
         profile.sites.get("global_load", ()),
+        at_most=_WIDEST_BYTES / mean if mean > 0 else None,
     )
 
 
@@ -246,6 +254,7 @@ def _small_grid(profile: Profile, target: Target, launch: LaunchShape) -> Bottle
         0.5 * (1 - launch.programs / units),
         f"{launch.programs} workgroups for {units} compute units of {target.board.name}",
         {"programs": launch.programs, "compute_units": units},
+        at_most=units / max(1, launch.programs),
     )
 
 

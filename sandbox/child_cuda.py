@@ -250,14 +250,20 @@ def _generators(seed_offset: int) -> None:
     torch.Generator = Generator
     default = torch.default_generator
 
-    def manual_seed(seed: int) -> Any:
-        return default.manual_seed(int(seed) + seed_offset)
+    def seeding() -> Callable[[int], Any]:
+        """A function of its own for every name: torch.compile keeps rules by function and takes each only once."""
 
-    torch.manual_seed = torch.random.manual_seed = manual_seed
-    torch.cuda.manual_seed = torch.cuda.manual_seed_all = manual_seed
-    torch.cuda.random.manual_seed = torch.cuda.random.manual_seed_all = manual_seed
-    torch.cuda.seed = torch.cuda.seed_all = torch.seed
-    torch.cuda.initial_seed = torch.initial_seed
+        def manual_seed(seed: int) -> Any:
+            return default.manual_seed(int(seed) + seed_offset)
+
+        return manual_seed
+
+    for module, name in ((torch, "manual_seed"), (torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")):
+        seed = seeding()
+        setattr(module, name, seed)
+        setattr(module.random, name, seed)
+    torch.cuda.seed, torch.cuda.seed_all = (lambda: torch.seed()), (lambda: torch.seed())
+    torch.cuda.initial_seed = lambda: torch.initial_seed()
     torch.cuda.get_rng_state = lambda device=None: torch.get_rng_state()
     torch.cuda.set_rng_state = lambda state, device=None: torch.set_rng_state(state)
     torch.cuda.get_rng_state_all = lambda: [torch.get_rng_state()]

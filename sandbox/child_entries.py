@@ -186,6 +186,7 @@ class EntryTracker:
             tensors = dict(_paths(call.args, call.kwargs))
             exact = all(call.versions.get(id(t), -1) == _safe_version(t) for t in tensors.values())
             call.before = {path: self.encoder.store.digest(t) for path, t in tensors.items()}
+            self.encoder.store.moment()
             args = [self.encoder.encode(a) for a in call.args]
             kwargs = {k: self.encoder.encode(v) for k, v in call.kwargs.items()}
             receiver = self.encoder.encode(call.receiver) if call.receiver is not None else None

@@ -120,6 +120,7 @@ class LaunchRecorder:
         around: Surroundings,
     ) -> None:
         candidates = self.tracker.on_launch()
+        self.encoder.store.moment()
         innermost, module = user_frames(self.files)
         code = fn.fn.__code__
         self.channel.send(

@@ -153,11 +153,21 @@ class SnapshotStore:
     def __init__(self, channel: FrameWriter, limits: Limits) -> None:
         self._channel = channel
         self._limits = limits
-        self._sent: dict[tuple[int, str, str], int] = {}
+        self._sent: dict[tuple[int, str, str], list[dict[str, Any]]] = {}
+        self._moment = 0
+        self._holder: dict[int, tuple[int, int]] = {}
+        """Number of a storage to the moment and the address it was last handed out for."""
         self._left_bytes = limits.stored_bytes
         self._next = 0
         self.is_host: Callable[[Any], bool] = lambda tensor: False
         """Set by the torch mode: whether a tensor counts as lying in host memory."""
+
+    def moment(self) -> None:
+        """From here on tensors are recorded that exist side by side: equal contents at two addresses get two numbers.
+
+        One number for both would make them one piece of memory when they are rebuilt.
+        """
+        self._moment += 1
 
     def digest(self, tensor: Any) -> str | None:
         """Identifies the storage's contents now; None when it is too large to compare."""
@@ -173,37 +183,54 @@ class SnapshotStore:
                 "shape": list(_size(tensor)),
                 "stride": list(_stride(tensor)),
                 "offset": _offset(tensor),
-                "storage": self._number(memory, dtype),
+                "storage": self._number(memory, dtype, storage_of(tensor)[0]),
                 "requires_grad": bool(_requires_grad(tensor)),
                 "aligned": _data_ptr(tensor) % 16 == 0,
                 "device": "cpu" if self.is_host(tensor) else "cuda",
             }
 
-    def _number(self, memory: Memory, dtype: str) -> int:
-        known = (memory.nbytes, dtype, memory.digest or "")
-        if memory.digest is not None and known in self._sent:
-            return self._sent[known]
+    def _number(self, memory: Memory, dtype: str, address: int) -> int:
+        known = self._sent.setdefault((memory.nbytes, dtype, memory.digest or ""), [])
+        for data in known if memory.digest is not None else ():
+            if self._holder[data["id"]][0] != self._moment or self._holder[data["id"]][1] == address:
+                return self._held(data, address)
         number = self._next
         self._next += 1
+        if known and memory.digest is not None:
+            data = {**known[0], "id": number}
+            self._channel.send("storage", data)
+        else:
+            data = self._send(number, memory, dtype)
+        known.append(data)
+        return self._held(data, address)
+
+    def _held(self, data: Mapping[str, Any], address: int) -> int:
+        number = int(data["id"])
+        self._holder[number] = (self._moment, address)
+        return number
+
+    def _send(self, number: int, memory: Memory, dtype: str) -> dict[str, Any]:
+        """Contents seen for the first time."""
         size = memory.dense.nbytes if memory.dense is not None else len(memory.page_bytes)
         reason = memory.reason
         if reason is None and size > self._left_bytes:
             reason = f"the {self._limits.stored_bytes} bytes kept per run are used up"
         data: dict[str, Any] = {"id": number, "nbytes": memory.nbytes, "dtype": dtype, "zero": memory.is_zero()}
         if reason is not None:
-            self._channel.send("storage", {**data, "reason": reason})
-        elif memory.dense is not None:
-            self._left_bytes -= size
-            self._channel.send("storage", {**data, "key": f"s{number}"}, memory.dense)
+            data["reason"] = reason
+            self._channel.send("storage", data)
+            return data
+        self._left_bytes -= size
+        data["key"] = f"s{number}"
+        if memory.dense is not None:
+            self._channel.send("storage", data, memory.dense)
         else:
-            self._left_bytes -= size
-            pages = b"".join(n.to_bytes(8, "little") for n in memory.pages)
-            self._channel.send("pages", {"key": f"s{number}.pages"}, pages)
-            record = {**data, "key": f"s{number}", "page_key": f"s{number}.pages"}
-            self._channel.send("storage", record, memory.page_bytes)
-        if memory.digest is not None:
-            self._sent[known] = number
-        return number
+            data["page_key"] = f"s{number}.pages"
+            self._channel.send(
+                "pages", {"key": data["page_key"]}, b"".join(n.to_bytes(8, "little") for n in memory.pages)
+            )
+            self._channel.send("storage", data, memory.page_bytes)
+        return data
 
 
 class Encoder:

@@ -163,6 +163,8 @@ def _atomics(profile: Profile, target: Target, run: RunFacts) -> Bottleneck | No
         evidence["atomic_contention"] = contention
         severity = min(0.95, severity + 0.1 * math.log10(max(1.0, contention)))
     bound = 1 / (1 - serial) if serial is not None and serial < 1 else None
+    if bound is None and profile.metrics["atomic_share"].source == "modelled" and share < 1:
+        bound = 1 / (1 - share)  # all other requests remain
     return Bottleneck("atomics", severity, ", ".join(words), evidence, at_most=bound)
 
 
@@ -170,43 +172,53 @@ def _bank_conflicts(profile: Profile, target: Target, run: RunFacts) -> Bottlene
     conflicts, used = profile.number("lds_conflicts_per_access"), profile.number("lds_utilisation_percent")
     if conflicts is None or conflicts <= _limit("lds_conflicts_per_access"):
         return None
-    # emulation counts conflicts but has no clock: there the rate alone decides
-    if used is not None and used < _limit("lds_utilisation_percent"):
-        return None
     evidence = {"lds_conflicts_per_access": conflicts}
-    share = ""
     if used is not None:
+        if used < _limit("lds_utilisation_percent"):
+            return None
         evidence["lds_utilisation_percent"] = used
-        share = f" in LDS that is busy {used:.0f}% of the time"
-    return Bottleneck(
-        "lds-bank-conflicts",
-        min(0.8, 0.4 + 0.1 * conflicts),
-        f"{conflicts:.2f} conflict cycles per LDS access{share}",
-        evidence,
-        at_most=1 + conflicts,
-    )
+        where, severity = f" in LDS that is busy {used:.0f}% of the time", min(0.8, 0.4 + 0.1 * conflicts)
+        return _conflicting(conflicts, where, severity, evidence, 1 + conflicts)
+    accesses, executed = profile.number("instructions_lds"), profile.number("instructions_executed")
+    if accesses is None or not executed:
+        return _conflicting(conflicts, "", min(0.5, 0.3 + 0.1 * conflicts), evidence, 1 + conflicts)
+    # Emulation has no clock: what conflicts can cost is their share of all issue slots.
+    lost = accesses * conflicts
+    share = lost / (executed + lost)
+    if share < _limit("lds_conflict_share"):
+        return None
+    evidence["lds_conflict_share"] = share
+    where = f", {share:.0%} of the issue slots"
+    return _conflicting(conflicts, where, min(0.8, 0.2 + 0.6 * share), evidence, 1 / (1 - share))
+
+
+def _conflicting(
+    conflicts: float, where: str, severity: float, evidence: dict[str, float], at_most: float
+) -> Bottleneck:
+    statement = f"{conflicts:.2f} conflict cycles per LDS access{where}"
+    return Bottleneck("lds-bank-conflicts", severity, statement, evidence, at_most=at_most)
 
 
 def _uncoalesced(profile: Profile, target: Target, run: RunFacts) -> Bottleneck | None:
-    worst: tuple[float, str] | None = None
-    for direction in ("read", "write"):
+    worst: tuple[float, float, str] | None = None
+    for direction, kind in (("read", "global_load"), ("write", "global_store")):
         moved = profile.number(f"{direction}_bytes_per_lane")
-        if moved is not None and (worst is None or moved > worst[0]):
-            worst = (moved, direction)
+        # a lane may load several elements at once; the code object says how many bytes
+        width = max(run.element_bytes or 0.0, profile.number(f"{kind}_mean_bytes") or 0.0)
+        if moved is None:
+            continue
+        useful = width or _limit("bytes_per_lane")
+        limit = width * _limit("bytes_per_lane_over_element") if width else _limit("bytes_per_lane")
+        if moved > limit and (worst is None or moved / useful > worst[0] / worst[1]):
+            worst = (moved, useful, direction)
     if worst is None:
         return None
-    moved, direction = worst
-    limit = _limit("bytes_per_lane")
-    useful = run.element_bytes or limit
-    if run.element_bytes:
-        limit = min(limit, run.element_bytes * _limit("bytes_per_lane_over_element"))
-    if moved <= limit:
-        return None
+    moved, useful, direction = worst
     return Bottleneck(
         "uncoalesced",
         min(0.85, 0.4 + 0.05 * moved / useful),
-        f"{direction}s move {moved:.0f} bytes of cache lines per lane, {useful:g} would do",
-        {f"{direction}_bytes_per_lane": moved},
+        f"{direction}s move {moved:.0f} bytes of cache lines per lane, {useful:.3g} would do",
+        {f"{direction}_bytes_per_lane": moved, "useful_bytes_per_lane": useful},
         at_most=moved / useful,
     )
 

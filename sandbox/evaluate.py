@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,13 +31,13 @@ from sandbox.harness_judge import judge_by_harness
 from sandbox.isolation import Limits
 from sandbox.judging import errors_of, hardware_faults, judge_calls, judge_hardware, without_findings
 from sandbox.kernel import Kernel, Language
-from sandbox.oracle import Reference, references
+from sandbox.oracle import Reference, references, unanswered
 from sandbox.profiler.metrics import Profile
 from sandbox.statements import correctness_statement
 from sandbox.target import Target
 from sandbox.timed import time_calls, timed_gain
 from sandbox.timing_session import TimingError
-from sandbox.trials import Request, Trial, run_trial, source_digest
+from sandbox.trials import Call, Request, Trial, run_trial, source_digest
 from sandbox.variants import Step, plan_steps
 from sandbox.verdict import (
     Accepted,
@@ -53,6 +53,8 @@ from sandbox.verdict import (
 from sandbox.workload import StoredWorkload
 
 _LIMITS = Limits(wall_s=300.0)
+_ORACLE_WALL_S = 90.0
+_ORACLE_ORDER = {"recorded": 0, "seed": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +131,18 @@ class Evaluator:
     # --- the main path ----------------------------------------------------------------------------------------------
 
     def evaluate(
-        self, candidate: Kernel, *, executor: str | None = None, disabled_checks: frozenset[str] | None = None
+        self,
+        candidate: Kernel,
+        *,
+        parent: Kernel | None = None,
+        executor: str | None = None,
+        disabled_checks: frozenset[str] | None = None,
     ) -> Evaluation:
         """The verdict on one candidate. `executor` runs it instead of the one of the options.
 
-        The baseline always runs where its results can be known whether or not it builds: a candidate in the emulator is
-        compared with what the interpreter makes of the baseline.
+        It is right when it does what the baseline does, and better when it improves on `parent`, a candidate that was
+        judged before (the baseline without one). The baseline always runs where its results can be known whether or not
+        it builds: a candidate in the emulator is compared with what the interpreter makes of the baseline.
         """
         executor = choose_executor(executor or self.executor)
         gate = Gate(self.options.disabled_checks if disabled_checks is None else disabled_checks)
@@ -146,7 +154,8 @@ class Evaluator:
             return Evaluation(rejected, Correctness.NONE, gate.checks(), findings)
         expected = references(self.workload, self.steps, self.baseline_trial)
         trial = self._candidate_trial(candidate, expected, executor)
-        base = {"findings": findings, "baseline_profiles": profiles_of(self.baseline_trial, self.target)}
+        before = self._parent_trial(parent, expected, executor)
+        base = {"findings": findings, "baseline_profiles": profiles_of(before, self.target)}
         failure = self._outright_failure(gate, trial, candidate, expected)
         if failure is not None:
             return Evaluation(failure, Correctness.NONE, gate.checks(), **base)  # type: ignore[arg-type]
@@ -158,21 +167,18 @@ class Evaluator:
         base["candidate_profiles"] = profiles_of(trial, self.target)
         if (rejected := gate.first()) is not None:
             return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
+        level, doubt = self._level(gate, candidate, trial, expected, executor)
+        gain = self._improvement(parent or self.baseline, before, candidate, trial, expected)
+        built_now = not builds(before) and builds(trial)
+        worth_it = gain.gain is not None or built_now or parent is None
         blind = find_blind_edits(self.baseline, candidate)
-        level, doubt = self._correctness(trial, expected, blind, executor)
-        emulable = expected and executor == "interpreter" and not blind.orders
-        if doubt is not None and level is Correctness.COMPILED and emulable:
-            level, doubt = self._emulated(gate, candidate, expected, doubt)
-            if (rejected := gate.first()) is not None:
-                return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
-        if not expected and level is Correctness.COMPILED:
-            level, doubt = self._by_harness(gate, candidate, doubt or "")
-            if (rejected := gate.first()) is not None:
-                return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
-        gain = self._improvement(candidate, trial, expected)
+        if level is Correctness.INTERPRETED and executor == "interpreter" and worth_it and not blind.orders:
+            level, doubt = self._emulated_too(gate, candidate, expected)
+        if (rejected := gate.first()) is not None:
+            return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
         emulated_only = level is Correctness.EMULATED and executor == "interpreter"
         calls = len(self._emulation(candidate, expected).calls) if emulated_only else len(expected)
-        verdict, statements = self._verdict(trial, level, doubt, gate, gain, calls)
+        verdict, statements = self._verdict(trial, level, doubt, gate, gain, calls, built_now=built_now)
         return Evaluation(
             verdict,
             level,
@@ -182,10 +188,30 @@ class Evaluator:
             **base,  # type: ignore[arg-type]
         )
 
+    def _level(
+        self, gate: Gate, candidate: Kernel, trial: Trial, expected: list[Reference], executor: str
+    ) -> tuple[Correctness, str | None]:
+        """How far the candidate is shown to be right, and what is missing; the emulator and the harness are asked where
+        the executed calls show nothing."""
+        blind = find_blind_edits(self.baseline, candidate)
+        level, doubt = self._correctness(trial, expected, blind, executor)
+        if doubt is not None and level is Correctness.COMPILED and expected and executor == "interpreter":
+            level, doubt = (level, doubt) if blind.orders else self._emulated(gate, candidate, expected, doubt)
+        if not expected and level is Correctness.COMPILED:
+            level, doubt = self._by_harness(gate, candidate, doubt or "")
+        return level, doubt
+
     def _verdict(
-        self, trial: Trial, level: Correctness, doubt: str | None, gate: Gate, gain: Improvement, calls: int
+        self,
+        trial: Trial,
+        level: Correctness,
+        doubt: str | None,
+        gate: Gate,
+        gain: Improvement,
+        calls: int,
+        *,
+        built_now: bool,
     ) -> tuple[Verdict, tuple[str, ...]]:
-        built_now = not builds(self.baseline_trial) and builds(trial)
         said = correctness_statement(level, self.target, calls=calls, device=trial.device)
         statements = (said, *((doubt,) if doubt else ()), *((gain.gain.statement,) if gain.gain else (gain.reason,)))
         checks = gate.checks()
@@ -220,8 +246,24 @@ class Evaluator:
                     requests.append(Request(step, number, wide=True))
                     if recorded:
                         requests.append(Request(step, number, order="reversed"))
-            self._baseline_trial = self._run(self.baseline, requests, self.reference_executor)
+            trial = self._run(self.baseline, requests, self.reference_executor)
+            if self.reference_executor == "gpu":
+                trial = replace(trial, calls=trial.calls + self._wide_calls())
+            self._baseline_trial = trial
         return self._baseline_trial
+
+    def _wide_calls(self) -> tuple[Call, ...]:
+        """What the baseline computes in float64 throughout, where it runs on a GPU: by the interpreter, as far as its
+        time reaches. The recorded inputs and the first redrawn ones come first."""
+        steps = sorted(enumerate(self.steps), key=lambda s: _ORACLE_ORDER.get(s[1].variant.kind, 9))
+        requests = [Request(s, i, wide=True) for i, s in steps if self.workload.workload.entries[s.entry].known]
+        limits = replace(self.options.limits, wall_s=min(self.options.limits.wall_s, _ORACLE_WALL_S))
+        return tuple(c for c in self._run(self.baseline, requests, "interpreter", limits).calls if c.executed)
+
+    def _parent_trial(self, parent: Kernel | None, expected: list[Reference], executor: str) -> Trial:
+        if parent is None or parent.digest == self.baseline.digest:
+            return self.baseline_trial
+        return self._candidate_trial(parent, expected, executor)
 
     def _candidate_trial(self, candidate: Kernel, expected: list[Reference], executor: str) -> Trial:
         """The candidate's calls: every step the baseline answers, in an order of their own, some of them twice."""
@@ -251,9 +293,9 @@ class Evaluator:
         repeats = [Request(r.step, r.number, reuse=not r.reuse, again=True, watch=r.watch) for r in again]
         return shuffled + repeats
 
-    def _run(self, kernel: Kernel, requests: list[Request], executor: str) -> Trial:
+    def _run(self, kernel: Kernel, requests: list[Request], executor: str, limits: Limits | None = None) -> Trial:
         seed = int(self._rng.integers(1, 2**31))
-        limits = self.options.limits
+        limits = limits or self.options.limits
         return run_trial(kernel, self.workload, self.target, requests, executor=executor, limits=limits, seed=seed)
 
     def _outright_failure(
@@ -330,25 +372,44 @@ class Evaluator:
         judge_calls(gate, expected, without_findings(trial), self.baseline_trial)
         return Correctness.EMULATED, None
 
-    def _improvement(self, candidate: Kernel, trial: Trial, expected: list[Reference]) -> Improvement:
+    def _emulated_too(self, gate: Gate, candidate: Kernel, expected: list[Reference]) -> tuple[Correctness, str | None]:
+        """What the interpreter showed, shown for the candidate's code objects too, unless that is out of reach.
+
+        Code of the compiler that is wrong for the baseline as well is no reproach to the candidate.
+        """
+        own = Gate(gate.disabled)
+        level, doubt = self._emulated(own, candidate, expected, "")
+        if level is not Correctness.EMULATED:
+            return Correctness.INTERPRETED, None
+        if own.failures and builds(self.baseline_trial):
+            theirs = Gate(gate.disabled)
+            self._emulated(theirs, self.baseline, expected, "")
+            shared = {f.check for f in theirs.failures}
+            if own.failures and all(f.check in shared for f in own.failures):
+                return Correctness.INTERPRETED, "emulated, the code objects of both versions give other results"
+        gate.failures += own.failures
+        return level, doubt
+
+    def _improvement(
+        self, parent: Kernel, before: Trial, candidate: Kernel, after: Trial, expected: list[Reference]
+    ) -> Improvement:
         """The strongest claim at hand: times on a GPU, counts of emulated runs where a count is what should move, else
         the code objects."""
         expects = self.options.expects
-        if trial.executor == "gpu" and expected:
-            return self._timed(candidate, expected)
-        static = improvement(self.baseline_trial, trial, expects, self.target)
-        if not expects and any(p.count("global_atomic_count") for p in profiles_of(trial, self.target).values()):
+        if after.executor == "gpu" and expected:
+            return self._timed(parent, candidate, expected)
+        static = improvement(before, after, expects, self.target)
+        if not expects and any(p.count("global_atomic_count") for p in profiles_of(after, self.target).values()):
             expects = {"executed_lane_atomics": "down"}
         if not self.target.is_amd or not expected or not COUNTED.keys() & expects.keys():
             return static
-        before, after = self._emulation(self.baseline, expected), self._emulation(candidate, expected)
-        counted = counted_improvement(before, after, expects)
+        counted = counted_improvement(self._emulation(parent, expected), self._emulation(candidate, expected), expects)
         return counted if counted.gain is not None else static
 
-    def _timed(self, candidate: Kernel, expected: list[Reference]) -> Improvement:
+    def _timed(self, parent: Kernel, candidate: Kernel, expected: list[Reference]) -> Improvement:
         recorded = [(r.step.entry, r.results) for r in expected if r.step.variant.kind == "recorded"]
         try:
-            calls = time_calls(self.baseline, candidate, self.workload, recorded, self.options.timing)
+            calls = time_calls(parent, candidate, self.workload, recorded, self.options.timing)
         except TimingError as e:
             return Improvement(None, f"the times could not be taken: {e}")
         return Improvement(*timed_gain(calls, self.target))
@@ -358,7 +419,7 @@ class Evaluator:
     ) -> tuple[Correctness, str | None]:
         """The level that the executed calls reach, and what is missing to a higher one."""
         if not expected:
-            reason = _unanswered(self.baseline_trial)
+            reason = unanswered(self.baseline_trial)
             return (Correctness.COMPILED if builds(trial) else Correctness.NONE), reason
         ran = [c for c in trial.calls if c.skipped is None and c.error is None]
         unexecuted = [launch.reason for c in ran for launch in c.launches if not launch.executed]
@@ -380,16 +441,3 @@ class Evaluator:
             here = trial.device_arch == self.target.arch
             return (Correctness.EXECUTED if here else Correctness.EXECUTED_ELSEWHERE), None
         return Correctness.COMPILED, "nothing was executed"
-
-
-def _unanswered(baseline: Trial) -> str:
-    """Why the baseline gives nothing to compare with."""
-    for call in baseline.calls:
-        if call.error is not None:
-            return f"the baseline itself raises {call.error}"
-        for launch in call.launches:
-            if not launch.executed:
-                return f"the baseline's results are unknown: {launch.reason}"
-        if call.skipped is not None:
-            return f"the recorded inputs cannot be made again: {call.skipped}"
-    return baseline.failure or "the workload has no call to repeat"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from sandbox.hip_source import Directive, HipSource, Span
@@ -31,6 +32,17 @@ KNOWN_ON_AMD: Mapping[str, int | str] = {
     "__HIP_PLATFORM_HCC__": UNDEFINED,
     "__HIP_PLATFORM_NVIDIA__": UNDEFINED,
     "__AMDGCN__": 1,
+    "__clang__": 1,
+    "__linux__": 1,
+    "_WIN32": UNDEFINED,
+    "_WIN64": UNDEFINED,
+    "WIN32": UNDEFINED,
+    "_MSC_VER": UNDEFINED,
+    "__APPLE__": UNDEFINED,
+    "__MINGW32__": UNDEFINED,
+    "__INTEL_COMPILER": UNDEFINED,
+    "__CUDACC_RTC__": UNDEFINED,
+    "__HIPCC_RTC__": UNDEFINED,
     "__cplusplus": 201703,
 }
 
@@ -57,7 +69,8 @@ class Conditional:
         return next((a for a in self.arms if a.body.start <= position < a.body.end), None)
 
 
-def conditionals(source: HipSource) -> list[Conditional]:
+@lru_cache(maxsize=256)
+def conditionals(source: HipSource) -> Sequence[Conditional]:
     """Every complete conditional, inner ones before the outer one that holds them."""
     found: list[Conditional] = []
     stack: list[list[Directive]] = []
@@ -95,6 +108,12 @@ def chosen_arm(conditional: Conditional, known: Mapping[str, int | str]) -> Arm 
 
 def dead_spans(source: HipSource, known: Mapping[str, int | str] = KNOWN_ON_AMD) -> list[Span]:
     """Text that is certainly compiled neither for the device nor for the host."""
+    return list(_dead_spans(source, frozenset(known.items())))
+
+
+@lru_cache(maxsize=512)
+def _dead_spans(source: HipSource, items: frozenset[tuple[str, int | str]]) -> Sequence[Span]:
+    known = dict(items)
     device = _dead_in_pass(source, {**known, "__HIP_DEVICE_COMPILE__": 1})
     host = _dead_in_pass(source, {**known, "__HIP_DEVICE_COMPILE__": UNDEFINED})
     edges = sorted({e for span in (*device, *host) for e in (span.start, span.end)})
@@ -122,6 +141,12 @@ def _inside(start: int, end: int, spans: Sequence[Span]) -> bool:
 
 def live_text(source: HipSource, known: Mapping[str, int | str] = KNOWN_ON_AMD) -> str:
     """The text with comments and dead arms blanked; same length, so positions stay."""
+    return _live_text(source, frozenset(known.items()))
+
+
+@lru_cache(maxsize=512)
+def _live_text(source: HipSource, items: frozenset[tuple[str, int | str]]) -> str:
+    known = dict(items)
     text = list(source.uncommented)
     for span in dead_spans(source, known):
         for i in range(span.start, span.end):

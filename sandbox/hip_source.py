@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 _TOKEN = re.compile(
     r"""
@@ -64,6 +64,13 @@ class Call:
     end: int
 
 
+@lru_cache(maxsize=256)
+def _shared(text: str) -> HipSource:
+    source = object.__new__(HipSource)
+    source.text = text
+    return source
+
+
 @dataclass(frozen=True, slots=True)
 class Directive:
     """One preprocessor line with its continuations; `name` is `if`, `include` ..., `body` the rest without comments."""
@@ -98,10 +105,15 @@ class KernelFunction:
 
 
 class HipSource:
-    """One source text. Positions are character offsets into `text`; lines are 1-based."""
+    """One source text. Positions are character offsets into `text`; lines are 1-based.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    Equal texts share one object, so that forty rules looking at a file read it once; nothing of it may be changed.
+    """
+
+    text: str
+
+    def __new__(cls, text: str) -> HipSource:
+        return _shared(text)
 
     @cached_property
     def tokens(self) -> list[Token]:

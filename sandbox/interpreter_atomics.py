@@ -39,7 +39,10 @@ _UNORDERED = ("add", "fadd", "and", "or", "xor", "max", "min")
 
 
 def atomic_rmw(op: Op, args: list[Array], memory: Memory, programs: int, active: Array | None, used: bool) -> Array:
-    """`tt.atomic_rmw`: every lane acts, also lanes whose values agree. Returns the old values."""
+    """`tt.atomic_rmw`: every lane acts, also lanes whose values agree. Returns the old values.
+
+    In float64 throughout, sums are rounded from all that was added so far, not addition by addition.
+    """
     kind = op.text.split()[1].rstrip(",")
     if kind not in _KINDS:
         raise IrError(f"the atomic operation {kind} is not interpreted")
@@ -50,14 +53,28 @@ def atomic_rmw(op: Op, args: list[Array], memory: Memory, programs: int, active:
     dtype = stored_dtype(element)
     result = np.zeros(shape, values.dtype)
     flat, old = values[lanes], np.zeros(int(lanes.sum()), values.dtype)
+    exactly = kind == "fadd" and element in ("bf16", "f16", "f32") and values.dtype == np.float64
     for numbers, data, index in memory.view(addresses[lanes], dtype, "atomic"):
+        sums = memory.exact_sums(data) if exactly else None
+        if not used and sums is not None:
+            places, which = np.unique(index, return_inverse=True)
+            after = sums.recall(places, data[places], from_memory(data[places], element))
+            np.add.at(after, which, flat[numbers])
+            data[places] = to_memory(after, element)
+            sums.keep(places, data[places], after)
+            continue
         if not used and kind in _UNORDERED and element != "bf16":
             _KINDS[kind].at(data, index, flat[numbers].astype(dtype))  # type: ignore[attr-defined]
             continue
         for turn in _turns(index):
             before = from_memory(data[index[turn]], element)
+            if sums is not None:
+                before = sums.recall(index[turn], data[index[turn]], before)
             old[numbers[turn]] = before
-            data[index[turn]] = to_memory(_KINDS[kind](before, flat[numbers[turn]]), element)
+            after = _KINDS[kind](before, flat[numbers[turn]])
+            data[index[turn]] = to_memory(after, element)
+            if sums is not None:
+                sums.keep(index[turn], data[index[turn]], after)
     result[lanes] = old
     return result
 

@@ -50,12 +50,40 @@ class BadAccess:
         return f"out-of-bounds {self.action}: {self.lanes} lanes, the first at {where}"
 
 
+class ExactSums:
+    """What atomics added to the elements of a storage, without the rounding of each addition.
+
+    An element counts as long as its memory holds what was last stored there.
+    """
+
+    def __init__(self, size: int, dtype: np.dtype[np.generic]) -> None:
+        self._sums = np.zeros(size, np.float64)
+        self._stored = np.zeros(size, dtype)
+        self._known = np.zeros(size, np.bool_)
+
+    def recall(self, index: Array, stored: Array, values: Array) -> Array:
+        """The exact sums of the elements, or their `values` where something else was stored since."""
+        kept = self._known[index] & (self._stored[index] == stored)
+        return np.asarray(np.where(kept, self._sums[index], values))
+
+    def keep(self, index: Array, stored: Array, sums: Array) -> None:
+        self._sums[index], self._stored[index], self._known[index] = sums, stored, True
+
+
 class Memory:
     """Registered storages, and typed access by virtual address."""
 
     def __init__(self) -> None:
         self.storages: list[Storage] = []
         self.bad: list[BadAccess] = []
+        self._exact: dict[int, ExactSums] = {}
+
+    def exact_sums(self, data: Array) -> ExactSums:
+        """Of the storage that `data` views."""
+        key = data.ctypes.data
+        if key not in self._exact:
+            self._exact[key] = ExactSums(data.size, data.dtype)
+        return self._exact[key]
 
     def register(self, name: str, real: int, size: int) -> Storage:
         """Make `size` bytes at machine address `real` reachable; the same storage is registered once."""

@@ -50,7 +50,7 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
         wide = baseline.of(number, wide=True)
         oracle: Results | None = None
         kind = "baseline"
-        if wide is not None and wide.error is None and wide.executed and list(wide.results) == list(call.results):
+        if wide is not None and wide.executed and _same_question(wide, call):
             oracle, kind = wide.results, "float64"
         elif step.variant.kind == "recorded":
             expected = _expected_by_harness(stored, step.entry)
@@ -58,6 +58,25 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
         alike = [c.results for _, s, c in usable if s.entry == step.entry and s.variant.kind in ("recorded", "seed")]
         found.append(Reference(step, number, call, oracle, kind, typical_scales(alike)))
     return found
+
+
+def _same_question(wide: Call, call: Call) -> bool:
+    """Whether the wider arithmetic answered, on the same inputs and with the same results; kernels on a GPU and in the
+    interpreter are given theirs by different processes."""
+    return wide.error is None and wide.inputs_digest == call.inputs_digest and list(wide.results) == list(call.results)
+
+
+def unanswered(baseline: Trial) -> str:
+    """Why the baseline gives nothing to compare with."""
+    for call in baseline.calls:
+        if call.error is not None:
+            return f"the baseline itself raises {call.error}"
+        for launch in call.launches:
+            if not launch.executed:
+                return f"the baseline's results are unknown: {launch.reason}"
+        if call.skipped is not None:
+            return f"the recorded inputs cannot be made again: {call.skipped}"
+    return baseline.failure or "the workload has no call to repeat"
 
 
 def _usable(step: Step, call: Call) -> bool:

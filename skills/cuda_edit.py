@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from sandbox.hip_guards import live_text
+from sandbox.hip_guards import dead_spans, live_text
 from sandbox.hip_source import Edit, HipSource, Token, apply_edits
 from sandbox.kernel import Kernel
 from skills.skill import Refusal, Site
@@ -67,11 +67,18 @@ def plain_uses(source: HipSource, names: frozenset[str]) -> Iterator[tuple[int, 
 
 
 def defined_names(source: HipSource) -> frozenset[str]:
-    """Functions with a body and object- or function-like macros that the source defines."""
-    found = {m.group(1) for m in re.finditer(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", source.uncommented, re.M)}
+    """Functions with a body and object- or function-like macros that the source defines for AMD, in whatever build."""
+    dead = dead_spans(source)
+    found = {
+        m.group(1)
+        for m in re.finditer(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", source.uncommented, re.M)
+        if not any(s.start <= m.start() < s.end for s in dead)
+    }
     code = source.code
     for i, token in enumerate(code):
         if token.text != "(" or i < 2 or code[i - 1].kind != "word" or code[i - 2].kind != "word":
+            continue
+        if any(s.start <= token.start < s.end for s in dead):
             continue
         if code[i - 2].text in ("return", "else", "case", "new", "delete", "throw", "goto"):
             continue

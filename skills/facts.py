@@ -72,6 +72,7 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "hbm_bandwidth_share": "achieved share of peak HBM bandwidth",
         "mfma_busy_share": "share of cycles the matrix units are busy",
         "bottlenecks": "names of the classified bottlenecks",
+        "bottleneck.worst": "name of the one that holds the kernel back most",
         "diagnostic.message": "compiler diagnostic of a CUDA or HIP build",
         "diagnostic.identifier": "identifier the diagnostic names",
         "diagnostic.kinds": "classified kinds of all diagnostics of the build",

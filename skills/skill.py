@@ -140,6 +140,30 @@ class TransformModule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TransformFile:
+    """A `transform.py` that is imported when it is first used: most commands use few of the library's."""
+
+    folder: str
+    """Name of the skill's folder in the library."""
+
+    def load(self) -> TransformModule:
+        """The module; raises `WavesmithError` when it lacks a function."""
+        module = importlib.import_module(f"skills.library.{self.folder}.transform")
+        for name in ("find", "transform"):
+            if not callable(getattr(module, name, None)):
+                raise WavesmithError(f"{self.folder}/transform.py has no function {name}.")
+        return cast("TransformModule", module)
+
+    def find(self, kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
+        """As the file's own function."""
+        return self.load().find(kernel, facts, target)
+
+    def transform(self, kernel: Kernel, site: Site, target: Target) -> Kernel | None:
+        """As the file's own function."""
+        return self.load().transform(kernel, site, target)
+
+
+@dataclass(frozen=True, slots=True)
 class Skill:
     """A loaded skill. Two skills are the same when their ids are."""
 
@@ -177,18 +201,23 @@ class Library:
         return self.skills[skill_id]
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The parser in C where it is installed: the library is read by every command."""
+
+
+class _UniqueKeyLoader(_Loader):  # type: ignore[misc]
     """YAML keeps the last of two equal keys silently; a skill file may not hold any."""
 
 
-def _unique_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+def _unique_mapping(loader: Any, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
     seen: set[object] = set()
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
         if key in seen:
             raise yaml.MarkedYAMLError(problem=f"key {key!r} appears twice", problem_mark=key_node.start_mark)
         seen.add(key)
-    return loader.construct_mapping(node, deep)
+    mapping: dict[Any, Any] = loader.construct_mapping(node, deep)
+    return mapping
 
 
 _UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique_mapping)
@@ -197,7 +226,6 @@ _UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG,
 def parse_skill_data(text: str, file: str | Path) -> SkillData:
     """`skill.yaml` as data; raises `InputError` naming file, line and what is wrong."""
     try:
-        node = yaml.compose(text, _UniqueKeyLoader)
         raw = yaml.load(text, _UniqueKeyLoader)
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
@@ -216,7 +244,7 @@ def parse_skill_data(text: str, file: str | Path) -> SkillData:
         raise InputError(
             f"{place}: {message}.",
             file=file,
-            line=_line_of(node, first["loc"]),
+            line=_line_of(yaml.compose(text, _UniqueKeyLoader), first["loc"]),
             remedy="See skills/skill.py for the schema.",
         ) from None
 
@@ -239,8 +267,7 @@ def _line_of(node: Any, path: tuple[int | str, ...]) -> int:
 
 
 def load_skill(folder: Path) -> Skill:
-    """One skill folder of the library; raises `InputError` for a bad `skill.yaml`, `WavesmithError` for a bad
-    transform."""
+    """One skill folder of the library; raises `InputError` for a bad `skill.yaml` or a missing `transform.py`."""
     file = folder / "skill.yaml"
     if not file.is_file():
         raise InputError("there is no skill.yaml.", file=folder, remedy="Every folder of the library is a skill.")
@@ -252,12 +279,10 @@ def load_skill(folder: Path) -> Skill:
             line=1,
             remedy="Use the folder's name in kebab case.",
         )
-    module = importlib.import_module(f"skills.library.{folder.name}.transform")
-    for name in ("find", "transform"):
-        if not callable(getattr(module, name, None)):
-            raise WavesmithError(f"{folder.name}/transform.py has no function {name}.")
+    if not (folder / "transform.py").is_file():
+        raise InputError("there is no transform.py.", file=folder, remedy="Every skill says how it edits.")
     conditions = tuple(parse_condition(line, VOCABULARY) for line in data.applies_when)
-    return Skill(data, conditions, folder, cast("TransformModule", module))
+    return Skill(data, conditions, folder, TransformFile(folder.name))
 
 
 @cache

@@ -120,6 +120,18 @@ def test_atomic_add(dtype: torch.dtype) -> None:
     torch.testing.assert_close(out.double(), want)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_in_float64_throughout_half_precision_sums_are_rounded_once(dtype: torch.dtype) -> None:
+    out, index = torch.ones(1, dtype=dtype), torch.zeros(1024, dtype=torch.int32)
+    values = torch.full((1024,), 2.0**-12, dtype=dtype)
+    arguments = {"BLOCK": 256, "num_warps": 4}
+    interpret_launch(scatter, (4,), (index, values, out, 1024), arguments, budget_s=60, target=GFX942, wide=True)
+    assert out.item() == 1.25, "each addition alone is lost in the rounding"
+    out.fill_(1.0)
+    interpret_launch(scatter, (4,), (index, values, out, 1024), arguments, budget_s=60, target=GFX942)
+    assert out.item() < 1.25
+
+
 @triton.jit
 def tickets(counter, taken, best, lock, shared):
     mine = tl.atomic_add(counter, 1)

@@ -1,12 +1,15 @@
 """`skill.yaml`: what is wrong is said with file, line and remedy."""
 
+import subprocess
+import sys
+
 import pytest
 
 from sandbox.errors import InputError
 from sandbox.kernel import parse_kernel
 from sandbox.target import load_target
 from skills.match import match
-from skills.skill import Library, load_library, load_skill, parse_skill_data
+from skills.skill import Library, TransformFile, load_library, load_skill, parse_skill_data
 from skills.source_facts import collect_facts
 
 GOOD = """\
@@ -60,6 +63,19 @@ def test_a_folder_must_be_named_as_its_skill(tmp_path) -> None:
         load_skill(tmp_path / "other")
     with pytest.raises(InputError, match=r"no skill\.yaml"):
         load_skill(tmp_path)
+    (tmp_path / "some_skill").mkdir()
+    (tmp_path / "some_skill" / "skill.yaml").write_text(GOOD)
+    with pytest.raises(InputError, match=r"no transform\.py"):
+        load_skill(tmp_path / "some_skill")
+
+
+def test_every_transform_has_its_functions_and_loading_imports_none_of_them() -> None:
+    program = "import sys; from skills.skill import load_library; load_library(); print('libcst' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    for skill in load_library():
+        assert isinstance(skill.module, TransformFile)
+        skill.module.load()
 
 
 KERNEL = b"""

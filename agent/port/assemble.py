@@ -66,7 +66,7 @@ def assemble(texts: Mapping[str, str], toolchain: Toolchain) -> Assembled:
         headers |= dict.fromkeys(h for _, h in _shimmed_includes(source))
     own = frozenset().union(*(defined_names(s) for s in sources.values())) if sources else frozenset()
     plan = plan_shims(frozenset(words | _ptx_words(words, texts)), headers, toolchain, own=own)
-    files = {path: _finish(path, source, plan) for path, source in sources.items()}
+    files = {path: _finish(path, source, plan, own) for path, source in sources.items()}
     shims: dict[str, str] = {}
     if plan.entries or any(COMPAT_HEADER in text for text in files.values()):
         shims[f"{SHIMS_FOLDER}/{COMPAT_HEADER}"] = compat_header(plan, toolchain)
@@ -113,12 +113,13 @@ def _shimmed_includes(source: HipSource) -> Iterable[tuple[Edit, str]]:
             yield Edit(d.start + m.start(), d.start + m.end(), name), name
 
 
-def _finish(path: str, source: HipSource, plan: ShimPlan) -> str:
+def _finish(path: str, source: HipSource, plan: ShimPlan, project_own: frozenset[str]) -> str:
     up = "../" * path.count("/")
     edits = [Edit(e.start, e.end, f'"{up}{SHIMS_FOLDER}/{e.text}"') for e, _ in _shimmed_includes(source)]
     own = defined_names(source)
     uses: list[tuple[int, Token]] = list(plain_uses(source, frozenset(plan.renames)))
     edits += [Edit(t.start, t.end, plan.renames[t.text]) for _, t in uses if t.text not in own]
+    edits += _unqualified(source, project_own)
     text = apply_edits(source.text, edits)
     include = f'#include "{up}{SHIMS_FOLDER}/{COMPAT_HEADER}"'
     if include in text or not _needs_compat(path, text, plan):
@@ -126,6 +127,16 @@ def _finish(path: str, source: HipSource, plan: ShimPlan) -> str:
     if not plan.entries and "WAVESMITH_" not in text:
         return text if "hip/hip_runtime" in text else _with_first_include(text, "#include <hip/hip_runtime.h>")
     return _with_first_include(text, include)
+
+
+def _unqualified(source: HipSource, own: frozenset[str]) -> list[Edit]:
+    """`wavesmith::` in front of a name that another file of the project defines: there it is the project's."""
+    code = source.code
+    return [
+        Edit(code[i - 2].start, t.start, "")
+        for i, t in enumerate(code)
+        if i >= 2 and t.text in own and code[i - 1].text == "::" and code[i - 2].text == "wavesmith"
+    ]
 
 
 def _needs_compat(path: str, text: str, plan: ShimPlan) -> bool:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from agent.port.assemble import SHIMS_FOLDER, Assembled, new_path
+from agent.port.includes import PathIndex, closure, includes_of
 from agent.port.request import PortRequest, Project
 from agent.port.torch_headers import FLAGS as TORCH_FLAGS
 from agent.port.torch_headers import torch_headers
@@ -40,7 +41,7 @@ def source_tree(project: Project, assembled: Assembled, request: PortRequest, un
     files |= {new_path(path): text for path, text in assembled.files.items()}
     flags = [f"-D{d}" for d in request.defines]
     folders = [p.resolve() for p in request.include_folders]
-    if _includes_torch(assembled.files.get(unit, "")):
+    if _includes_torch(reached_text(unit, project, assembled)):
         headers = torch_headers()
         folders += headers.folders
         flags += TORCH_FLAGS
@@ -52,19 +53,28 @@ def source_tree(project: Project, assembled: Assembled, request: PortRequest, un
     )
 
 
+def reached_text(unit: str, project: Project, assembled: Assembled) -> str:
+    """A unit with everything of the project that it includes, one after the other."""
+    texts = {**project.others, **assembled.files}
+    if unit not in texts:
+        return ""
+    return "\n".join(texts[path] for path in closure([unit], PathIndex.of(texts), texts.get))
+
+
 def _includes_torch(text: str) -> bool:
     return re.search(r"^[ \t]*#[ \t]*include[ \t]*[<\"](torch|ATen|c10)/", text, re.M) is not None
 
 
 def _include_folders(project: Project) -> list[str]:
     """Folders of the project that its quoted or angled includes are relative to."""
-    paths = [*project.sources, *project.others]
+    index = PathIndex.of([*project.sources, *project.others])
+    texts = {**{p: f.text for p, f in project.sources.items()}, **project.others}
     folders: dict[str, None] = {}
-    for file in project.sources.values():
-        for name in re.findall(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", file.text, re.M):
-            for path in paths:
-                if path.endswith("/" + name) and not name.startswith("."):
-                    folders[path.removesuffix("/" + name)] = None
+    for path, text in texts.items():
+        for include in includes_of(text):
+            found = index.find(include, path)
+            if found is not None and found.endswith("/" + include.name):
+                folders[found.removesuffix("/" + include.name)] = None
     return list(folders)
 
 
@@ -84,7 +94,9 @@ def build_units(
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
 
         def run(unit: str, pass_name: str) -> HipBuild:
-            return compile_hip(trees[unit], new_path(unit), pass_name, toolchain, options_for(assembled.files[unit]))
+            return compile_hip(
+                trees[unit], new_path(unit), pass_name, toolchain, options_for(reached_text(unit, project, assembled))
+            )
 
         jobs = {(u, p): pool.submit(run, u, p) for u in units for p in (first, HOST)}
         done = {key: job.result() for key, job in jobs.items()}
@@ -101,7 +113,9 @@ def build_commands(
     commands: dict[str, str] = {}
     for unit in units:
         tree = source_tree(project, assembled, request, unit)
-        words = compile_command(tree, new_path(unit), request.targets[0], toolchain, options_for(assembled.files[unit]))
+        words = compile_command(
+            tree, new_path(unit), request.targets[0], toolchain, options_for(reached_text(unit, project, assembled))
+        )
         kept = [
             w
             for w in words[1:]

@@ -6,11 +6,13 @@ import ast
 import fnmatch
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from os.path import commonpath
 from pathlib import Path
 
 from agent.port.archive import is_archive, unpack
+from agent.port.includes import PathIndex, closure, followed, includes_of
 from agent.port.request import PortRequest, Project, ProjectFile
 from sandbox.errors import InputError
 from sandbox.hip_checks import check_balanced
@@ -67,68 +69,119 @@ def _clone(url: str, folder: Path) -> str:
 
 
 def _read(path: Path, label: str, request: PortRequest, commit: str | None) -> Project:
+    """The project, with all its files read, or only those reached when `include` names some of many."""
+    files = _listed(path, request)
+    texts = _Texts(files, single=path.is_file())
+    if path.is_file():
+        wanted: list[str] | None = [next(name for name, file in files.items() if file == path.resolve())]
+    else:
+        wanted = [n for n in files if _globbed(n, request) and texts.read(n)] if request.include else None
+        if wanted is None and len(files) > MAX_FILES:
+            raise InputError(
+                f"there are more than {MAX_FILES} source files.", file=path,
+                remedy="Name those to port with --include GLOB.",
+            )  # fmt: skip
+    reached = list(files) if wanted is None else list(closure(wanted, PathIndex.of(files), texts.read))
     sources: dict[str, ProjectFile] = {}
     others: dict[str, str] = {}
-    skipped: list[str] = []
-    root = path if path.is_dir() else path.parent
-    for file in _candidates(path):
-        name = file.relative_to(root).as_posix()
-        single = path.is_file()
-        if file.stat().st_size > MAX_SOURCE_BYTES:
-            if single:
-                raise InputError(
-                    f"the file is larger than {MAX_SOURCE_BYTES >> 20} MiB.",
-                    file=file,
-                    remedy="Give the kernel's own file.",
-                )
-            skipped.append(f"{name}: larger than {MAX_SOURCE_BYTES >> 20} MiB")
+    for name in reached:
+        text = texts.read(name)
+        if text is None:
             continue
+        if name.endswith(".py"):
+            sources |= _embedded(name, text, texts.data[name])
+        elif _wanted(name, text, request, followed=wanted is not None and name not in wanted) and not _vendored(name):
+            sources[name] = ProjectFile(name, text, texts.data[name])
+        else:
+            others[name] = text
+    if path.is_file():
+        others |= _neighbours(path, files, set(reached))
+    return Project(label, sources, others, tuple(texts.skipped), commit, frozenset(wanted or ()))
+
+
+class _Texts:
+    """Files read when they are asked for; what cannot be read is remembered with its reason, or raised for a single
+    file."""
+
+    def __init__(self, files: Mapping[str, Path], *, single: bool) -> None:
+        self._files = files
+        self._single = single
+        self._read: dict[str, str | None] = {}
+        self.data: dict[str, bytes] = {}
+        self.skipped: list[str] = []
+
+    def read(self, name: str) -> str | None:
+        if name not in self._read:
+            self._read[name] = self._load(name)
+        return self._read[name]
+
+    def _load(self, name: str) -> str | None:
+        file = self._files[name]
+        first = self._single and not self._read
+        if file.stat().st_size > MAX_SOURCE_BYTES:
+            message = f"the file is larger than {MAX_SOURCE_BYTES >> 20} MiB."
+            if first:
+                raise InputError(message, file=file, remedy="Give the kernel's own file.")
+            self.skipped.append(f"{name}: {message}")
+            return None
         data = file.read_bytes()
         try:
             text = _decode(data, file)
         except InputError as e:
-            if single:
+            if first:
                 raise
-            skipped.append(f"{name}: {e.message}")
-            continue
-        if file.suffix == ".py":
-            sources |= _embedded(name, text, data)
-        elif _wanted(name, text, request) and not _vendored(name):
-            sources[name] = ProjectFile(name, text, data)
-        else:
-            others[name] = text
-    if path.is_file():
-        others |= _neighbours(path, set(sources))
-    return Project(label, sources, others, tuple(skipped), commit)
+            self.skipped.append(f"{name}: {e.message}")
+            return None
+        self.data[name] = data
+        return text
 
 
-def _candidates(path: Path) -> list[Path]:
+def _listed(path: Path, request: PortRequest) -> dict[str, Path]:
+    """Name in the project -> file. A single file brings the files it includes, wherever they lie."""
+    suffixes = (*KERNEL_SUFFIXES, *HOST_SUFFIXES, ".py", ".hip")
     if path.is_file():
-        if path.suffix not in (*KERNEL_SUFFIXES, *HOST_SUFFIXES, ".py", ".hip"):
+        if path.suffix not in suffixes:
             raise InputError(
-                "this file type holds no CUDA.",
-                file=path,
+                "this file type holds no CUDA.", file=path,
                 remedy="Give a .cu or .cuh file, a folder, a .zip or a .tar.gz.",
-            )
-        return [path]
-    suffixes = (*KERNEL_SUFFIXES, *HOST_SUFFIXES, ".py")
+            )  # fmt: skip
+        return _with_followed(path.resolve(), request)
     found = [
         p for p in sorted(path.rglob("*"))
         if p.suffix in suffixes and p.is_file() and not p.is_symlink() and ".git" not in p.parts
     ]  # fmt: skip
-    if len(found) > MAX_FILES:
-        raise InputError(f"there are more than {MAX_FILES} source files.", file=path, remedy="Give a smaller folder.")
-    return found
+    return {p.relative_to(path).as_posix(): p for p in found}
 
 
-def _neighbours(path: Path, taken: set[str]) -> dict[str, str]:
-    """Headers beside a single file, which it may include."""
+def _with_followed(file: Path, request: PortRequest) -> dict[str, Path]:
+    if file.suffix == ".py" or file.stat().st_size > MAX_SOURCE_BYTES:
+        return {file.name: file}
+    folders = [folder.resolve() for folder in request.include_folders]
+    reached = followed(file, (*KERNEL_SUFFIXES, *HOST_SUFFIXES), folders, MAX_SOURCE_BYTES)
+    if request.contained:
+        reached = [p for p in reached if p.is_relative_to(file.parent)]
+    outside = [p for p in reached if any(p.is_relative_to(folder) for folder in folders)]
+    near = [p for p in reached if p not in outside]
+    root = Path(commonpath([file.parent, *(p.parent for p in near)]))
+    named = {p.relative_to(root).as_posix(): p for p in (file, *near)}
+    for p in outside:
+        folder = next(folder for folder in folders if p.is_relative_to(folder))
+        if CUDA_WORDS.search(p.read_text(encoding="utf-8", errors="replace")):
+            named.setdefault(f"include/{p.relative_to(folder).as_posix()}", p)
+    return named
+
+
+def _neighbours(path: Path, listed: Mapping[str, Path], taken: set[str]) -> dict[str, str]:
+    """Headers beside a single file, which it may include in ways that cannot be read off its text."""
     found: dict[str, str] = {}
+    name = next(n for n, p in listed.items() if p == path.resolve())
+    prefix = name.removesuffix(path.name)
     for file in sorted(path.parent.iterdir()):
-        if file.name in taken or file.suffix not in (".h", ".hpp", ".cuh", ".inl", ".hh") or not file.is_file():
+        label = prefix + file.name
+        if label in taken or file.suffix not in (".h", ".hpp", ".cuh", ".inl", ".hh") or not file.is_file():
             continue
         if file.stat().st_size <= MAX_SOURCE_BYTES and len(found) < 200:
-            found[file.name] = file.read_text(encoding="utf-8", errors="replace")
+            found[label] = file.read_text(encoding="utf-8", errors="replace")
     return found
 
 
@@ -142,10 +195,17 @@ def _decode(data: bytes, file: Path) -> str:
         raise InputError("the file is not UTF-8 text.", file=file, line=line, remedy="Save it as UTF-8.") from None
 
 
-def _wanted(name: str, text: str, request: PortRequest) -> bool:
+def _globbed(name: str, request: PortRequest) -> bool:
     if request.include and not any(fnmatch.fnmatch(name, g) for g in request.include):
         return False
-    if any(fnmatch.fnmatch(name, g) for g in request.exclude):
+    return not any(fnmatch.fnmatch(name, g) for g in request.exclude)
+
+
+def _wanted(name: str, text: str, request: PortRequest, *, followed: bool) -> bool:
+    """Whether a file is ported; one that was reached through an include is when it holds CUDA."""
+    if followed:
+        return CUDA_WORDS.search(text) is not None
+    if not _globbed(name, request):
         return False
     return name.endswith((*KERNEL_SUFFIXES, ".hip")) or CUDA_WORDS.search(text) is not None
 
@@ -182,6 +242,19 @@ def _check(project: Project) -> None:
         if CUDA_WORDS.search(source.masked) or CUDA_WORDS.search(source.uncommented):
             holds_cuda = True
             check_balanced(source, file.path)
+        _check_includes(file)
     if not holds_cuda:
         only = next(iter(project.sources))
         raise InputError("the file holds no CUDA.", file=only, remedy="Give a file with kernels or CUDA calls.")
+
+
+def _check_includes(file: ProjectFile) -> None:
+    """An include that leaves the project can only mean a file that was not given."""
+    depth = file.path.count("/")
+    for include in includes_of(file.text):
+        ups = len(re.match(r"(?:\.\./)*", include.name).group()) // 3  # type: ignore[union-attr]
+        if ups > depth or include.name.startswith("/"):
+            raise InputError(
+                f"`{include.name}` lies outside of what was given.", file=file.path, line=include.line,
+                remedy="Give the folder that holds both, or pass its folder with -I FOLDER and include it by name.",
+            )  # fmt: skip

@@ -13,13 +13,17 @@ from agent.port.detectors import detect
 from agent.port.guardrails import refuse_edit
 from agent.port.intake import open_project
 from agent.port.lint import lint
-from agent.port.logs import hints_of_log
+from agent.port.logs import BuildLog, answer_log, read_log
+from agent.port.macros import macros_of_the_build
 from agent.port.output import ported_files, write_output
+from agent.port.perl_lint import perl_lint
 from agent.port.rename import load_tables
 from agent.port.repair import by_file, repair
 from agent.port.request import PortRequest, Project
 from agent.port.result import Applied, Finding, KernelVerdict, Outcome, PortRefusal, PortResult, Round
+from agent.port.rule_table import answer, answer_in_units
 from agent.port.validate import compiled_only, validate
+from agent.shims.catalogue import entries_by_symbol
 from sandbox.errors import InputError
 from sandbox.hip_diagnostics import Diagnostic, merge_passes
 from sandbox.target import load_target
@@ -50,8 +54,13 @@ def port(request: PortRequest, listener: Listener = lambda line: None) -> PortRe
     request = replace(request, targets=tuple(dict.fromkeys(load_target(t).arch for t in request.targets)))
     _check_targets(request.targets)
     toolchain = prepare_toolchain(listener)
+    build_log = read_log(request.log) if request.log is not None else None
+    if build_log is not None:
+        given = {d.partition("=")[0] for d in request.defines}
+        fresh = tuple(d for d in build_log.definitions if d.partition("=")[0] not in given)
+        request = replace(request, defines=(*request.defines, *fresh))
     with open_project(request) as project:
-        result = _port_project(project, request, toolchain, listener)
+        result = _port_project(project, request, toolchain, listener, build_log)
         result = replace(result, seconds=round(time.monotonic() - started, 2))
         if request.out is not None:
             write_output(result, project, request)
@@ -65,9 +74,12 @@ def _check_targets(targets: Sequence[str]) -> None:
             raise InputError(f"{name} is no target of a port.", remedy="Choose gfx942, gfx950 or gfx90a.")
 
 
-def _port_project(project: Project, request: PortRequest, toolchain: Toolchain, say: Listener) -> PortResult:
+def _port_project(
+    project: Project, request: PortRequest, toolchain: Toolchain, say: Listener, build_log: BuildLog | None
+) -> PortResult:
     findings = [f for path, file in project.sources.items() for f in lint(path, file.text)]
-    state = _rewrite(project, request, toolchain)
+    findings += [f for path in project.units for f in perl_lint(path, project.sources[path].text, toolchain)]
+    state = _rewrite(project, request, toolchain, build_log)
     blocked = _blocked(state.refusals, request.targets)
     units = [u for u in project.units if u not in blocked]
     say(f"{len(project.sources)} files, {len(units)} units, {len(state.refusals)} constructs without counterpart")
@@ -82,21 +94,25 @@ def _port_project(project: Project, request: PortRequest, toolchain: Toolchain, 
     return _conclude(state, units, findings, project, request, toolchain, say)
 
 
-def _rewrite(project: Project, request: PortRequest, toolchain: Toolchain) -> _State:
+def _rewrite(project: Project, request: PortRequest, toolchain: Toolchain, build_log: BuildLog | None) -> _State:
     """Round 0: rules that need no compiler, then names, then shims."""
     texts: dict[str, str] = {}
     applied: list[Applied] = []
     refusals: list[PortRefusal] = []
+    macros = macros_of_the_build(project, request)
     for path, file in project.sources.items():
-        repaired = repair(path, file.text, request.targets)
+        repaired = repair(path, file.text, request.targets, macros=macros)
         texts[path] = repaired.text
         applied += repaired.applied
         refusals += repaired.refusals
     texts, renamed = rename_project(project, texts)
+    applied += renamed
+    if build_log is not None:
+        known = frozenset([*load_tables().words, *load_tables().torch_words, *entries_by_symbol()])
+        texts, from_log = answer_log(build_log, project, texts, known)
+        applied += from_log
     state = _State(texts, assemble(texts, toolchain))
-    applied += [*renamed, *_shim_records(state.assembled)]
-    if request.log:
-        applied += hints_of_log(request.log)
+    applied += _shim_records(state.assembled)
     state.refusals = refusals
     state.rounds.append(Round(0, tuple(applied), {}, ()))
     return state
@@ -117,35 +133,54 @@ def _blocked(refusals: Iterable[PortRefusal], targets: Sequence[str]) -> set[str
 def _next_round(
     state: _State, errors: Sequence[Diagnostic], project: Project, request: PortRequest, toolchain: Toolchain
 ) -> bool:
-    """Apply the rules that read diagnostics, then the model's proposals; False when nothing changed."""
+    """Answer the diagnostics: the rule table, then the skills that read them, then the model's proposals. False when
+    nothing changed."""
     applied: list[Applied] = []
     rejected: list[str] = []
     texts = dict(state.assembled.files)
     back = {new_path(path): path for path in texts}
+    changed_units, unit_answers = answer_in_units(texts, project.units, errors)
+    texts |= changed_units
+    applied += [Applied(path, a.rule, a.detail) for path, a in unit_answers]
     for name, found in by_file(errors).items():
         path = back.get(name)
-        if path is None:
+        if path is None or path in changed_units:
             continue
-        repaired = repair(path, texts[path], request.targets, found)
-        if repaired.text != texts[path]:
-            texts[path] = repaired.text
-            applied += repaired.applied
-        elif request.proposer is not None:
-            proposed = request.proposer.propose(name, texts[path], tuple(str(d) for d in found))
-            reason = "no proposal" if proposed is None else refuse_edit(texts[path], proposed, path)
-            if proposed is not None and reason is None:
-                texts[path] = proposed
-                applied.append(Applied(path, "model", "; ".join(dict.fromkeys(d.key.text for d in found))))
-            else:
-                rejected.append(f"{path}: {reason}")
-    fresh = assemble(texts, toolchain)
+        fresh, records, reasons = _answered(path, texts[path], found, request)
+        texts[path] = fresh
+        applied += records
+        rejected += reasons
+    assembled = assemble(texts, toolchain)
     known = {use.name for use in state.assembled.plan.uses}
-    applied += [a for a in _shim_records(fresh) if a.rule.removeprefix("shim:") not in known]
-    changed = fresh.files != state.assembled.files or fresh.shims != state.assembled.shims
-    state.texts, state.assembled = texts, fresh
+    applied += [a for a in _shim_records(assembled) if a.rule.removeprefix("shim:") not in known]
+    changed = assembled.files != state.assembled.files or assembled.shims != state.assembled.shims
+    state.texts, state.assembled = texts, assembled
     if changed or rejected:
         state.rounds.append(Round(len(state.rounds), tuple(applied), {}, (), tuple(rejected)))
     return changed
+
+
+def _answered(
+    path: str, text: str, found: Sequence[Diagnostic], request: PortRequest
+) -> tuple[str, list[Applied], list[str]]:
+    """One file's text after this round, what was applied to it and what was not taken, with the reason."""
+    rejected: list[str] = []
+    edited, answers = answer(text, found)
+    if edited != text:
+        if (reason := refuse_edit(text, edited, path)) is None:
+            return edited, [Applied(path, a.rule, a.detail) for a in answers], []
+        rejected.append(f"{path}: {', '.join(a.rule for a in answers)}: {reason}")
+    repaired = repair(path, text, request.targets, found)
+    if repaired.text != text:
+        return repaired.text, list(repaired.applied), rejected
+    if request.proposer is not None:
+        proposed = request.proposer.propose(new_path(path), text, tuple(str(d) for d in found))
+        reason = "no proposal" if proposed is None else refuse_edit(text, proposed, path)
+        if proposed is not None and reason is None:
+            keys = "; ".join(dict.fromkeys(d.key.text for d in found))
+            return proposed, [Applied(path, "model", keys)], rejected
+        rejected.append(f"{path}: {reason}")
+    return text, [], rejected
 
 
 def _errors(builds: Iterable[UnitBuild]) -> list[Diagnostic]:

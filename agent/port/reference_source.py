@@ -28,20 +28,26 @@ _STANDARD = re.compile(
 )
 
 
-def reference_tree(project: Project, unit: str, kernels: Sequence[str]) -> dict[str, str]:
-    """Files of a program that describes and runs `kernels` (C++ spellings of instantiations) of `unit`."""
+def reference_tree(project: Project, unit: str, kernels: Sequence[str], defines: Sequence[str] = ()) -> dict[str, str]:
+    """Files of a program that describes and runs `kernels` (C++ spellings of instantiations) of `unit`, built with the
+    build's own definitions."""
     files = {f"{MODEL_FOLDER}/{name}": text for name, text in _model_files().items()}
     for path, text in {**{p: f.text for p, f in project.sources.items()}, **project.others}.items():
         if path != unit and path.endswith((".cuh", ".h", ".hpp", ".hh", ".inl", ".cu", ".inc")):
             files[path] = device_text(path, text, project)
     up = "../" * unit.count("/")
     main = [
-        f'#include "{up}{MODEL_FOLDER}/ptx_host.h"', '#line 1 "original"',
+        f'#include "{up}{MODEL_FOLDER}/ptx_host.h"', *(_definition(d) for d in defines), '#line 1 "original"',
         device_text(unit, project.sources[unit].text, project),
         f'#include "{up}{MODEL_FOLDER}/driver.h"', _table(kernels),
     ]  # fmt: skip
     files[unit] = "\n".join(main) + "\n"
     return files
+
+
+def _definition(given: str) -> str:
+    name, equals, value = given.partition("=")
+    return f"#define {name} {value if equals else 1}"
 
 
 def _model_files() -> Mapping[str, str]:

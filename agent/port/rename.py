@@ -35,6 +35,10 @@ CORRECTIONS: Mapping[str, str] = {
     "CUDARTAPI": "",
     "CUDAAPI": "",
     "__CUDACC_RTC__": "__HIPCC_RTC__",
+    "__CUDA_RUNTIME_H__": "HIP_INCLUDE_HIP_HIP_RUNTIME_H",
+    "__CUDA_RUNTIME_API_H__": "HIP_INCLUDE_HIP_HIP_RUNTIME_API_H",
+    "__DRIVER_TYPES_H__": "HIP_INCLUDE_HIP_DRIVER_TYPES_H",
+    "__CUDA_FP16_H__": "HIP_INCLUDE_HIP_HIP_FP16_H",
     "cudaMemPoolAttrReleaseThreshold": "hipMemPoolAttrReleaseThreshold",
     "CUDA_VERSION": "CUDA_VERSION",
 }
@@ -183,7 +187,18 @@ def _word(source: HipSource, index: int, words: Mapping[str, str]) -> str | None
         return "hip" if "thrust" in outer else None
     if before in (".", "->"):
         return None
-    return words.get(token.text)
+    return words.get(token.text) or _library_name(token.text)
+
+
+_LIBRARY = re.compile(r"^cu(blas|sparse|fft|rand|solver)(?=[A-Z_])(?!Lt)|^CU(BLAS|SPARSE|FFT|RAND|SOLVER)_")
+
+
+def _library_name(word: str) -> str | None:
+    """A name of a library whose HIP interface has the same names with another prefix, where no table lists it."""
+    m = _LIBRARY.match(word)
+    if m is None:
+        return None
+    return f"hip{word[2:]}" if m.group(1) else f"HIP{word[2:]}"
 
 
 def _rename_includes(

@@ -8,6 +8,8 @@ from functools import cache
 
 from agent.port.result import Applied, PortRefusal
 from sandbox.hip_diagnostics import Diagnostic
+from sandbox.hip_guards import KNOWN_ON_AMD, live_text
+from sandbox.hip_source import HipSource
 from sandbox.kernel import Kernel, Language
 from sandbox.target import Target, load_target
 from skills.facts import Facts, target_facts
@@ -48,10 +50,17 @@ def port_rules() -> tuple[Skill, ...]:
     return tuple(ordered)
 
 
-def repair(path: str, text: str, targets: Sequence[str], diagnostics: Sequence[Diagnostic] = ()) -> Repaired:
+def repair(
+    path: str,
+    text: str,
+    targets: Sequence[str],
+    diagnostics: Sequence[Diagnostic] = (),
+    macros: Mapping[str, int | str] = KNOWN_ON_AMD,
+) -> Repaired:
     """Apply every rule to one file; refusals are collected per target.
 
-    `diagnostics` are those of this file; rules that read them get them as facts.
+    `diagnostics` are those of this file; rules that read them get them as facts. `macros` decides which arms the build
+    compiles: what stands in another is ported as far as it goes, and never refused.
     """
     applied: list[Applied] = []
     for rule in port_rules():
@@ -62,7 +71,9 @@ def repair(path: str, text: str, targets: Sequence[str], diagnostics: Sequence[D
                     break
                 text, detail = fresh
                 applied.append(Applied(path, rule.id, detail))
-    return Repaired(text, tuple(applied), tuple(_refusals(path, text, targets, diagnostics)))
+    return Repaired(
+        text, tuple(applied), tuple(_refusals(path, live_text(HipSource(text), macros), targets, diagnostics))
+    )
 
 
 def _kernel(path: str, text: str) -> Kernel:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from agent.port.includes import PathIndex, includes_of
+
 Style = Literal["hip", "inplace"]
 
 
@@ -35,6 +37,8 @@ class PortRequest:
     """The build's `-I` folders."""
     defines: tuple[str, ...] = ()
     """The build's `-D` definitions, without the `-D`."""
+    contained: bool = False
+    """Follow no include of a single file out of its folder: what was uploaded is all there is."""
     execute: bool = True
     """Run the port against the original in emulation where a driver can be generated."""
     max_rounds: int = 8
@@ -62,12 +66,18 @@ class Project:
     skipped: tuple[str, ...] = ()
     """Files left out, each with its reason."""
     commit: str | None = None
+    asked: frozenset[str] = frozenset()
+    """The files that were named, when not all are ported for their own sake; the others are what these include."""
 
     @property
     def units(self) -> list[str]:
-        """What is compiled on its own: every .cu and embedded text; the headers when there is nothing else."""
-        main = [p for p in self.sources if p.endswith((".cu", ".cpp", ".cc", ".cxx", ".hip"))]
-        return main or list(self.sources)
+        """What is compiled on its own: every .cu and embedded text that no other includes, of the files that were
+        asked for; the headers when there is nothing else."""
+        asked = [p for p in self.sources if p in self.asked] or list(self.sources)
+        index = PathIndex.of(self.sources)
+        included = {index.find(i, p) for p, f in self.sources.items() for i in includes_of(f.text)}
+        main = [p for p in asked if p.endswith((".cu", ".cpp", ".cc", ".cxx", ".hip"))]
+        return [p for p in main if p not in included] or main or asked
 
     @property
     def uses_torch(self) -> bool:

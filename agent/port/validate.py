@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agent.port.assemble import Assembled, new_path
-from agent.port.build import UnitBuild, options_for, source_tree
+from agent.port.build import UnitBuild, options_for, reached_text, source_tree
 from agent.port.detectors import kernel_function
+from agent.port.includes import PathIndex, closure
 from agent.port.instantiate import instantiation_names, with_instantiations
 from agent.port.reference_run import ParameterInfo, ReferenceBuildError, ReferenceProgram, build_reference
 from agent.port.reference_source import reference_tree
@@ -34,6 +35,16 @@ RANDOM_HEADERS = re.compile(r"curand|hiprand|\bclock64\b|globaltimer|%clock")
 
 
 @dataclass(frozen=True)
+class _Found:
+    """A compiled kernel and where the original defines it."""
+
+    kernel: KernelResources
+    path: str
+    source: HipSource
+    function: KernelFunction
+
+
+@dataclass(frozen=True)
 class _Subject:
     """One kernel ready to be tried."""
 
@@ -51,13 +62,26 @@ def compiled_only(builds: Sequence[UnitBuild], project: Project, reason: str) ->
     """Every compiled kernel of the user's with the evidence `compiled`, for the given reason."""
     verdicts: list[KernelVerdict] = []
     for build in builds:
-        functions = HipSource(project.sources[build.unit].text).kernels
         device = next(b for p, b in build.passes.items() if p != HOST and b.code_object is not None)
-        for kernel in device.kernels:
-            function = kernel_function(functions, kernel)
-            if function is not None:  # others come from library headers
-                verdicts.append(KernelVerdict(kernel.name, build.unit, function.line, Correctness.COMPILED, reason))
+        for found in _found(device.kernels, build.unit, project):
+            verdicts.append(
+                KernelVerdict(found.kernel.name, found.path, found.function.line, Correctness.COMPILED, reason)
+            )
     return tuple(verdicts)
+
+
+def _found(kernels: Sequence[KernelResources], unit: str, project: Project) -> list[_Found]:
+    """The compiled kernels that the unit or a file it includes defines; others come from library headers."""
+    texts = {path: file.text for path, file in project.sources.items()}
+    sources = {path: HipSource(texts[path]) for path in closure([unit], PathIndex.of(texts), texts.get)}
+    found: list[_Found] = []
+    for kernel in kernels:
+        for path, source in sources.items():
+            function = kernel_function(source.kernels, kernel)
+            if function is not None:
+                found.append(_Found(kernel, path, source, function))
+                break
+    return found
 
 
 def validate(
@@ -75,27 +99,26 @@ def _unit(
 ) -> list[KernelVerdict]:
     source = HipSource(project.sources[build.unit].text)
     codes, kernels = _code_objects(build, source, project, assembled, request, toolchain)
-    pairs = [(k, f) for k in kernels if (f := kernel_function(source.kernels, k)) is not None]
+    pairs = _found(kernels, build.unit, project)
     if not pairs:
         return []
 
     def plain(reason: str) -> list[KernelVerdict]:
-        return [KernelVerdict(k.name, build.unit, f.line, Correctness.COMPILED, reason) for k, f in pairs]
+        return [KernelVerdict(p.kernel.name, p.path, p.function.line, Correctness.COMPILED, reason) for p in pairs]
 
     random = RANDOM_HEADERS.search(source.uncommented)
     if random is not None:
         return plain(f"its results are random or timed ({random.group()}), so there is nothing to compare")
-    spelled = [spell(k.name) for k, _ in pairs]
+    spelled = [spell(p.kernel.name) for p in pairs]
     try:
-        program = build_reference(reference_tree(project, build.unit, spelled), build.unit, toolchain)
+        program = build_reference(reference_tree(project, build.unit, spelled, request.defines), build.unit, toolchain)
     except ReferenceBuildError as e:
         return plain(f"the original cannot be run on a CPU: {e}")
     verdicts: list[KernelVerdict] = []
-    for index, (kernel, function) in enumerate(pairs):
-        subject = _Subject(
-            build.unit, function, spelled[index], kernel.symbol, index, codes, kernel.max_workgroup_threads
-        )  # fmt: skip
-        verdicts.append(_verdict(subject, kernel, source, program, request))
+    for index, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
+        threads = found.kernel.max_workgroup_threads
+        subject = _Subject(found.path, found.function, name, found.kernel.symbol, index, codes, threads)
+        verdicts.append(_verdict(subject, found.kernel, found.source, program, request))
     return verdicts
 
 
@@ -117,7 +140,8 @@ def _code_objects(
         text = with_instantiations(assembled.files[build.unit], names)
         trial = replace(assembled, files={**assembled.files, build.unit: text})
         tree = source_tree(project, trial, request, build.unit)
-        built = [compile_hip(tree, new_path(build.unit), p, toolchain, options_for(text)) for p in codes]
+        options = options_for(reached_text(build.unit, project, trial))
+        built = [compile_hip(tree, new_path(build.unit), p, toolchain, options) for p in codes]
         if all(b.ok and b.code_object is not None for b in built):
             codes = {b.pass_name: b.code_object for b in built if b.code_object is not None}
             kernels = built[0].kernels

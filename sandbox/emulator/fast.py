@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sandbox.emulator.counters import instruction_counters
+from sandbox.emulator.counters import classes_of, instruction_counters
 from sandbox.emulator.disassembly import text
 from sandbox.emulator.launch import XCCS, Launch
 from sandbox.emulator.machine import PRIVATE_APERTURE, SHARED_APERTURE
@@ -217,6 +217,12 @@ def _result(state: _Run, numbers: Sequence[int], model: bool) -> EmulationResult
     counters["lane_atomics"] = m.traffic[TRAFFIC.index("lane_atomics")]
     if model:
         counters |= {name: m.traffic[k] for k, name in enumerate(TRAFFIC)}
+        counters["lane_atomics_one_address"] = int(state.histogram[:, 1].max(initial=0))
+        counters["valu_idle_lanes"] = sum(
+            int(n)
+            for (_, i), n in zip(program.instructions, state.idle_lanes, strict=True)
+            if n and i is not None and "VALU" in classes_of(i)
+        )
     return EmulationResult(
         status=status,
         reason=_reason(status, trap, missing, m.budget),

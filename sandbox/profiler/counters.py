@@ -106,6 +106,19 @@ def _lds_conflicts(c: _Counters) -> float:
     return conflicts / (c("SQ_LDS_IDX_ACTIVE") - conflicts)
 
 
+_MATRIX_TYPES = ("F8", "BF16", "F16", "F32", "F64", "I8")
+
+
+def _flops(c: _Counters) -> float:
+    """Vector operations of 64 lanes each, an FMA being two, and 512 for each count of matrix operations."""
+    vector = sum(
+        weight * c(f"SQ_INSTS_VALU_{name}_{kind}")
+        for kind in ("F16", "F32")
+        for name, weight in (("ADD", 1), ("MUL", 1), ("TRANS", 1), ("FMA", 2))
+    )
+    return 64.0 * vector + 512.0 * sum(c(f"SQ_INSTS_VALU_MFMA_MOPS_{kind}") for kind in _MATRIX_TYPES)
+
+
 _INSTRUCTION_KINDS = ("VALU", "SALU", "SMEM", "LDS", "VMEM_RD", "VMEM_WR", "MFMA", "BRANCH", "FLAT")
 
 
@@ -207,6 +220,7 @@ FORMULAS: tuple[Formula, ...] = (
         "100 SQ_LDS_IDX_ACTIVE / (busy cycles x CUs)",
         lambda c: 100.0 * c("SQ_LDS_IDX_ACTIVE") / (c.cycles * c.machine.compute_units),
     ),
+    Formula("flops", "operations", "64 (ADD + MUL + TRANS + 2 FMA) + 512 MFMA_MOPS, without F64 vectors", _flops),
     *(_sum(f"instructions_{kind.lower()}", "instructions", f"SQ_INSTS_{kind}") for kind in _INSTRUCTION_KINDS),
     _sum("instructions", "instructions", "SQ_INSTS"),
 )

@@ -25,6 +25,7 @@ _GROUPS: tuple[tuple[str, ...], ...] = (
     ("TCC_EA0_WRREQ_sum", "TCC_EA0_WRREQ_64B_sum"),
     ("TCC_EA0_ATOMIC_sum", "TCC_EA0_ATOMIC_LEVEL_sum"),
     ("TCP_ATOMIC_TAGCONFLICT_STALL_CYCLES_sum", "TCP_GATE_EN1_sum"),
+    *(tuple(f"SQ_INSTS_VALU_{name}_{kind}" for name in ("ADD", "MUL", "TRANS", "FMA")) for kind in ("F32", "F16")),
     ("SPI_RA_REQ_NO_ALLOC_CSN", "SPI_RA_VGPR_SIMD_FULL_CSN", "SPI_RA_LDS_CU_FULL_CSN", "SPI_RA_WAVE_SIMD_FULL_CSN"),
     *((f"SQ_INSTS_VALU_MFMA_MOPS_{dtype}",) for dtype in ("F16", "BF16", "F8", "F32", "F64", "I8")),
 )

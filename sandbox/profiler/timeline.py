@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -222,3 +223,19 @@ def worth_porting(summary: TraceSummary, top: int = 10) -> tuple[KernelShare, ..
     """The kernels whose speed matters most: by share of kernel time, without copies and collectives, 1% and more."""
     useful = [k for k in summary.kernels if k.category not in (COPY, COLLECTIVE) and k.share >= 0.01]
     return tuple(useful[:top])
+
+
+_IDENTIFIER = re.compile(r"^[A-Za-z_]\w*$")
+_LIBRARY = re.compile(r"^(Cijk_|nvjet|ampere_|volta_|turing_|hopper_|sm\d+_|cutlass|fmha_|kernel_batched|hip[A-Z]|__)")
+_SPECIALISED = re.compile(r"_\d+d(?:e?\d+d?e?)*$")
+
+
+def capture_regex(summary: TraceSummary, top: int = 10) -> str | None:
+    """An expression for `wavesmith capture --kernel`: the kernels worth porting that can be Triton's, whole names.
+
+    A Triton kernel bears the name of its Python function (older versions append `_0d1d2`); names of C++ templates hold
+    other characters, and those of libraries have known beginnings. None where there is no such kernel.
+    """
+    names = [k.name for k in worth_porting(summary, top) if _IDENTIFIER.match(k.name) and not _LIBRARY.match(k.name)]
+    stems = dict.fromkeys(_SPECIALISED.sub("", name) for name in names)
+    return "^(" + "|".join(stems) + ")$" if stems else None

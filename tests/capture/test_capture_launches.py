@@ -328,3 +328,20 @@ def test_static_mode_compiles_without_a_harness():
     assert taken.outcome.form == "static" and "some_serving_engine" in taken.outcome.exception
     assert taken.launches and all(c.ok for launch in taken.launches for c in launch.compiles)
     assert any("placeholders" in note for note in taken.notes)
+
+
+def test_two_buffers_of_equal_contents_are_two_pieces_of_memory():
+    taken = of(
+        """
+        if __name__ == "__main__":
+            x, y = torch.zeros(64, device="cuda"), torch.zeros(64, device="cuda")
+            scale(x, out=y)
+            scale(x, out=x)
+        """
+    )
+    first, second = taken.launches
+    x, y = (first.argument(name).value.tensor for name in ("x_ptr", "y_ptr"))
+    assert x.storage != y.storage
+    storages = taken.workload.storages
+    assert storages[x.storage].key == storages[y.storage].key, "the bytes are kept once"
+    assert second.argument("x_ptr").value.tensor.storage == second.argument("y_ptr").value.tensor.storage

@@ -52,9 +52,9 @@ def test_honest_candidate_is_equivalent(entry, evaluator_of):
     evaluation = evaluator_of(entry["baseline"]).evaluate(load_kernel(HERE / entry["file"]))
     assert isinstance(evaluation.verdict, NoGain | Accepted), evaluation.verdict
     assert all(c.passed for c in evaluation.checks)
-    wanted = Correctness.EMULATED if entry.get("options_only") else Correctness.INTERPRETED
+    wanted = Correctness.INTERPRETED if entry.get("interpreted_only") else Correctness.EMULATED
     assert evaluation.correctness is wanted, evaluation.statements
-    assert ("validated" in evaluation.statements[0]) == wanted.validated
+    assert "validated" in evaluation.statements[0]
 
 
 def test_the_corpus_covers_the_checks():

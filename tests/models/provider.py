@@ -36,6 +36,9 @@ class Provider:
     script: list[Step] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    listing: Step = field(default_factory=lambda: Step(body={"object": "list", "data": [], "has_more": False}))
+    """The answer to a request for the list of models."""
+    gets: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
 
 @contextmanager
@@ -48,6 +51,11 @@ def provider() -> Iterator[Provider]:
 
         def log_message(self, *_: object) -> None:
             pass
+
+        def do_GET(self) -> None:
+            with lock:
+                state.gets.append((self.path, {k.lower(): v for k, v in self.headers.items()}))
+            self.answer(state.listing)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", "0")))

@@ -204,3 +204,11 @@ static __device__ __forceinline__ float __cosf(float x) { return cosf(x); }
 static __device__ __forceinline__ void __sincosf(float x, float* s, float* c) { sincosf(x, s, c); }
 }  // namespace wavesmith
 //@ end
+
+//@ entry: host_classification
+//@ provides: isfinite, isnan, isinf, signbit, isnormal
+//@ probe-host: float f = 0; bool b = isfinite(f) || isnan(f) || isinf(f); (void)b
+//@ includes: math.h
+//@ contract: exact
+//@ note: nvcc includes <math.h> by itself, so sources use these on the host without it
+//@ end

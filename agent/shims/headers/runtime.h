@@ -268,3 +268,10 @@ static inline hipblasStatus_t set_matmul_attribute(hipblasLtMatmulDesc_t d, hipb
 }  // namespace wavesmith
 #define hipblasLtMatmulDescSetAttribute ::wavesmith::set_matmul_attribute
 //@ end
+
+//@ entry: hipblas_compute_types
+//@ provides: hipblasGemmEx, hipblasGemmStridedBatchedEx, hipblasGemmBatchedEx, hipblasComputeType_t
+//@ contract: exact
+//@ note: the interface with compute types, which is the one of CUDA 11 and later
+#define HIPBLAS_V2
+//@ end

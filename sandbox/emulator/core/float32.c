@@ -151,7 +151,7 @@ static bool scale_for_division(f32 x, f32 d, f32 n, f32 *result) {
   } else if (ed == 0) {
     *result = scale32(x, 64);
   } else if (tiny_reciprocal && tiny_quotient) {
-    if (is_denominator) *result = scale32(x, 64);
+    if (is_denominator) *result = scale32(x, -64);
     return true;
   } else if (tiny_reciprocal) {
     *result = scale32(x, -64);
@@ -207,7 +207,8 @@ static void v_div_fmas_f32(wave *w, const record *r) {
   EACH_LANE D[i] = __builtin_fmaf(A[i], B[i], C[i]);
   for (; flags; flags &= flags - 1) {
     int i = __builtin_ctzll(flags);
-    D[i] = scale32(D[i], (bits32(C[i]) >> 23 & 255) > 127 ? 64 : -64);
+    // in double, so that a subnormal quotient is rounded once
+    D[i] = (f32)(((f64)A[i] * B[i] + C[i]) * ((bits32(C[i]) >> 23 & 255) > 127 ? 0x1p64 : 0x1p-64));
   }
   write_result(w, r, (u32 *)D);
 }

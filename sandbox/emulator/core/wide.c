@@ -154,7 +154,7 @@ static void v_div_scale_f64(wave *w, const record *r) {
       result = ldexp(x, 128);
     } else if (tiny_reciprocal && tiny_quotient) {
       flag = true;
-      if (is_denominator) result = ldexp(x, 128);
+      if (is_denominator) result = ldexp(x, -128);
     } else if (tiny_reciprocal) {
       result = ldexp(x, -128);
     } else if (tiny_quotient) {

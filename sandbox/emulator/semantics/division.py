@@ -47,7 +47,8 @@ def div_scale(a: Array, denominator: Array, numerator: Array) -> tuple[Array, Ar
         ((numerator == 0) | (denominator == 0), np.full(a.shape, np.nan, a.dtype), False),
         (gap >= far, np.where(is_denominator, up, a), True),
         (_subnormal(denominator), up, False),
-        (reciprocal_small & quotient_small, np.where(is_denominator, up, a), True),
+        # Down, where the manuals scale up: so large a denominator would become infinite, and the quotient with it.
+        (reciprocal_small & quotient_small, np.where(is_denominator, down, a), True),
         (reciprocal_small, down, False),
         (quotient_small, np.where(is_numerator, up, a), True),
         (_exponent(numerator) <= small, up, False),
@@ -61,10 +62,14 @@ def div_scale(a: Array, denominator: Array, numerator: Array) -> tuple[Array, Ar
 def div_fmas(a: Array, b: Array, c: Array, back: Array) -> Array:
     """a * b + c; in the lanes that `div_scale` marked, scaled back: up where the quotient c is large (the denominator
     had been scaled), down where it is small (the numerator had been). The manuals' fixed factor of 2**32 cannot undo
-    `div_scale`; with this rule quotients are exact over the whole range."""
+    `div_scale`; with this rule quotients are exact over the whole range. Single precision is scaled back in double, so
+    that a subnormal quotient is rounded once."""
     result = fma(a, b, c)
     step, bias = (128, 1023) if a.dtype == np.float64 else (64, 127)
     exponent = np.where(_exponent(c) > bias, step, -step)
+    if a.dtype == np.float32:
+        wide = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
+        return np.where(back, np.ldexp(wide, exponent).astype(np.float32), result)
     return np.where(back, ldexp(result, exponent), result)
 
 

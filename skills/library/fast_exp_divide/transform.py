@@ -29,9 +29,9 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     counts = {mode: len(_edits(source, function, mode)) for mode in _MODES}
     for mode in _MODES:
         if counts[mode] and (mode == "exp and divide" or counts[mode] != counts["exp and divide"]):
-            memory_bound = not facts["source.has_dot"]  # arithmetic is free there
+            bound_by_it = facts["bottleneck.worst"] == "transcendental"  # elsewhere the arithmetic may be free
             line = source.line(function.node)
-            yield Site(line, f"fast {mode}", function.name, {"mode": mode}, needs_timing=memory_bound)
+            yield Site(line, f"fast {mode}", function.name, {"mode": mode}, needs_timing=not bound_by_it)
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:

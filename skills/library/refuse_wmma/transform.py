@@ -12,7 +12,7 @@ from skills.skill import Refusal, Site
 
 CONSTRUCTS = {
     r"\bnvcuda\b": "nvcuda::wmma",
-    r"^[ \t]*#[ \t]*include[ \t]*[<\x22](crt/)?mma\.h[>\x22]": "mma.h",
+    r"\bwmma\s*::": "wmma",
 }
 REASON = (
     "tensor-core fragments span 32 lanes in an order of their own; AMD matrix instructions take 64 lanes "

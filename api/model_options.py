@@ -1,0 +1,67 @@
+"""What a caller asks of a language model, as text: checked here for both doors, the command line and the REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+
+from agent.job import Options
+from agent.model import Model
+from agent.model_access import fill_budget, model_price, open_model, parse_model
+from agent.spend import Price
+from sandbox.errors import InputError
+
+MAX_USD = Decimal(10_000)
+MAX_TOKENS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class AskedModel:
+    """`model` is `PROVIDER:NAME`; None for all fields when no model shall take part."""
+
+    model: str | None = None
+    base_url: str | None = None
+    usd: str | None = None
+    tokens: int | None = None
+
+    def check(self) -> None:
+        """Raises `InputError` for a model or a budget that cannot be meant."""
+        if self.model is None:
+            if self.base_url is not None or self.usd is not None or self.tokens is not None:
+                raise InputError("a budget or an address for a model was given, but no model.", remedy="Give a model.")
+            return
+        parse_model(self.model, self.base_url)
+        if self.usd is not None:
+            parse_usd(self.usd)
+        if self.tokens is not None and not 0 < self.tokens <= MAX_TOKENS:
+            raise InputError(f"a budget of {self.tokens} tokens cannot be kept.", remedy=f"Give 1 to {MAX_TOKENS}.")
+
+
+def parse_usd(text: str) -> Decimal:
+    """An amount in US dollars, exactly as written; raises `InputError` when it is none."""
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or not 0 < amount <= MAX_USD:
+        raise InputError(f"{text!r} is no budget in dollars.", remedy="Write an amount such as 0.50.")
+    return amount
+
+
+def with_model(options: Options, asked: AskedModel, environ: Mapping[str, str]) -> Options:
+    """The options with the model and its budget; unchanged when none is asked for. Raises `InputError`."""
+    asked.check()
+    if asked.model is None:
+        return options
+    choice = parse_model(asked.model, asked.base_url)
+    usd = None if asked.usd is None else parse_usd(asked.usd)
+    budget = fill_budget(choice, replace(options.budget, usd=usd, tokens=asked.tokens), environ)
+    return replace(options, model=choice, budget=budget)
+
+
+def open_chosen(options: Options, environ: Mapping[str, str]) -> tuple[Model | None, Price | None]:
+    """The model of the options and its price, after everything it needs was found; (None, None) without one."""
+    if options.model is None:
+        return None, None
+    return open_model(options.model, environ), model_price(options.model, environ)
