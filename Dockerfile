@@ -17,7 +17,7 @@ COPY api api
 COPY prompts prompts
 COPY sandbox sandbox
 COPY skills skills
-RUN pip install --no-cache-dir --constraint constraints.txt ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} ".[triton]" \
+RUN pip install --no-cache-dir --constraint constraints.txt ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} ".[triton,github]" \
  && rm -rf /src/*
 
 USER wavesmith

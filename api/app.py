@@ -16,6 +16,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Str
 from agent.report import MARKDOWN_NAME, REPORT_NAME
 from agent.versions import toolchain_versions
 from api.dashboard import add_dashboard
+from api.dashboard_pulls import add_port_pages, add_pull_pages
 from api.gate import Gate
 from api.github_bot import add_github_bot, running_bot
 from api.intake import Intake, store_request
@@ -53,7 +54,9 @@ def create_app(settings: Settings) -> FastAPI:
     _add_result_routes(app, settings, store)
     _add_service_routes(app, store)
     reviews = add_github_bot(app, settings, store)
-    add_dashboard(app, settings, store)
+    pages = add_dashboard(app, settings, store)
+    add_pull_pages(app, pages, reviews)
+    add_port_pages(app, pages)
     return app
 
 

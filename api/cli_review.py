@@ -33,6 +33,7 @@ def review(
     out: Annotated[Path | None, typer.Option(help="Also write the review as JSON.")] = None,
     fail_on: Annotated[str | None, typer.Option(help="never, note, warning or error.")] = None,
     budget: Annotated[float | None, typer.Option(help="Minutes the review may take.")] = None,
+    evidence: Annotated[str | None, typer.Option(help="At most: source, compiled or verified.")] = None,
     github: Annotated[
         bool, typer.Option("--github", help="In a GitHub workflow: review its event, and answer.")
     ] = False,
@@ -50,14 +51,14 @@ def review(
     from agent.review.review import review as run_review
 
     targets = _targets(target)
-    _check(fail_on, budget)
+    _check(fail_on, budget, evidence)
     if github:
-        raise typer.Exit(_in_workflow(_passed_on(targets, fail_on, budget), post, sarif, out))
+        raise typer.Exit(_in_workflow(_passed_on(targets, fail_on, budget, evidence), post, sarif, out))
     if post is not None:
         raise InputError("--post needs --github.", remedy="Give both, in a GitHub workflow.")
     if base is None:
         raise InputError("no base was given.", remedy="Give --base, for example --base origin/main.")
-    request = ReviewRequest(repo, base, head, targets, budget, fail_on, direct)
+    request = ReviewRequest(repo, base, head, targets, budget, fail_on, evidence, direct)
     result = run_review(request, make_progress(progress))
     write_outputs(result, sarif, out)
     if as_json:
@@ -78,17 +79,22 @@ def _targets(given: list[str] | None) -> tuple[str, ...] | None:
         raise InputError(f"--target: {e}.", remedy="Choose for example gfx942 or gfx950.") from None
 
 
-def _check(fail_on: str | None, budget: float | None) -> None:
+def _check(fail_on: str | None, budget: float | None, evidence: str | None) -> None:
+    if evidence not in (None, "source", "compiled", "verified"):
+        raise InputError(f"--evidence: {evidence!r} is none.", remedy="Choose source, compiled or verified.")
     if fail_on not in (None, "never", "note", "warning", "error"):
         raise InputError(f"--fail-on: {fail_on!r} is no level.", remedy="Choose never, note, warning or error.")
     if budget is not None and not 0 < budget <= 360:
         raise InputError("--budget is not between 0 and 360 minutes.", remedy="Give minutes, for example 10.")
 
 
-def _passed_on(targets: tuple[str, ...] | None, fail_on: str | None, budget: float | None) -> tuple[str, ...]:
+def _passed_on(
+    targets: tuple[str, ...] | None, fail_on: str | None, budget: float | None, evidence: str | None
+) -> tuple[str, ...]:
     """The options of this command that a review in a process of its own gets too."""
     words: list[str] = []
-    for name, value in (("target", ",".join(targets or ())), ("fail-on", fail_on), ("budget", budget)):
+    given = {"target": ",".join(targets or ()), "fail-on": fail_on, "budget": budget, "evidence": evidence}
+    for name, value in given.items():
         if value:
             words += [f"--{name}", str(value)]
     return tuple(words)

@@ -69,7 +69,8 @@ class Pages:
             raise ProblemError(403, "forbidden", "The form is too old or came from elsewhere; load the page again.")
 
 
-def add_dashboard(app: FastAPI, settings: Settings, store: Store) -> None:
+def add_dashboard(app: FastAPI, settings: Settings, store: Store) -> Pages:
+    """The pages; returned are their shared parts, for pages in modules of their own."""
     pages = Pages(settings, store)
     app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
     _add_login(app, pages)
@@ -77,6 +78,7 @@ def add_dashboard(app: FastAPI, settings: Settings, store: Store) -> None:
     _add_submit(app, pages)
     _add_skill_page(app, pages)
     _add_compare(app, pages)
+    return pages
 
 
 def _add_login(app: FastAPI, pages: Pages) -> None:

@@ -171,6 +171,11 @@ class ReviewStore:
         with self._store.reading() as session:
             return frozenset(session.exec(query))
 
+    def review(self, number: int) -> PullReview | None:
+        """One review by its id."""
+        with self._store.reading() as session:
+            return session.get(PullReview, number)
+
     def reviews(self, *, limit: int, before: int | None = None, repository: str | None = None) -> Sequence[PullReview]:
         """Newest first; `before` is the id to continue from."""
         query = select(PullReview).order_by(col(PullReview.id).desc()).limit(limit)

@@ -177,7 +177,13 @@ class Store:
             return session.get(Job, job_id)
 
     def jobs(
-        self, *, limit: int, before: str | None = None, state: str | None = None, arch: str | None = None
+        self,
+        *,
+        limit: int,
+        before: str | None = None,
+        state: str | None = None,
+        arch: str | None = None,
+        kind: str | None = None,
     ) -> Sequence[Job]:
         """Newest first; `before` is the id to continue from."""
         query = select(Job).order_by(col(Job.id).desc()).limit(limit)
@@ -187,6 +193,8 @@ class Store:
             query = query.where(Job.state == state)
         if arch is not None:
             query = query.where(Job.arch == arch)
+        if kind is not None:
+            query = query.where(Job.kind == kind)
         with self.reading() as session:
             return session.exec(query).all()
 

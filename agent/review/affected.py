@@ -47,8 +47,12 @@ def _python_units(text: str) -> Mapping[str, str]:
     functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
     kernels = {name: node for name, node in functions.items() if any(_is_jit(d) for d in node.decorator_list)}
     constants = {t.id: n for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
-    hosts = [n for name, n in functions.items() if name not in kernels and _launches(n)]
-    hosts_text = {ast.unparse(n): {m.id for m in ast.walk(n) if isinstance(m, ast.Name)} for n in hosts}
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    loose = [n for n in tree.body if not isinstance(n, definitions) and _launches(n)]
+    hosts = [*(n for name, n in functions.items() if name not in kernels and _launches(n)), *loose]
+    hosts_text: dict[str, set[str]] = {
+        ast.unparse(n): {m.id for m in ast.walk(n) if isinstance(m, ast.Name)} for n in hosts
+    }
     units: dict[str, str] = {}
     for name, node in kernels.items():
         parts = [_code(p) for p in _reach(node, {**functions, **constants})]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -64,7 +64,6 @@ class Change:
     skipped: tuple[tuple[str, str], ...] = ()
     """Files that cannot be reviewed, each with the reason."""
     notes: tuple[str, ...] = ()
-    _texts: dict[str, bytes | None] = field(default_factory=dict)
 
 
 def decode(data: bytes) -> str | None:
@@ -110,7 +109,7 @@ def read_change(repository: git.Repo, base: str, head: str, *, direct: bool = Fa
     skipped: list[tuple[str, str]] = []
     diff = start.diff(last, M=True)
     for entry in diff:
-        read = _read_entry(repository, start, last, entry)
+        read = _read_entry(entry)
         if isinstance(read, ChangedFile):
             files.append(read)
         elif read is not None:
@@ -120,9 +119,7 @@ def read_change(repository: git.Repo, base: str, head: str, *, direct: bool = Fa
     )
 
 
-def _read_entry(
-    repository: git.Repo, base: git.Commit, head: git.Commit, entry: Any
-) -> ChangedFile | tuple[str, str] | None:
+def _read_entry(entry: Any) -> ChangedFile | tuple[str, str] | None:
     """A source file, a reason why one is not read, or None for what is none of ours."""
     blob, path = entry.b_blob, entry.b_path
     if blob is None or path is None or entry.deleted_file or not path.endswith(SOURCE_SUFFIXES):
@@ -142,10 +139,7 @@ def _read_entry(
         before = bytes(old.data_stream.read())
     if before is not None and decode(before) is None:
         before = None
-    old_path = entry.a_path or path
-    changed = _ranges(repository, base, head, {old_path, path}, 0)
-    shown = _ranges(repository, base, head, {old_path, path}, 3)
-    return ChangedFile(path, old_path, before, after, changed, shown)
+    return ChangedFile(path, entry.a_path or path, before, after)
 
 
 def _is_plain(path: str) -> bool:
@@ -155,13 +149,17 @@ def _is_plain(path: str) -> bool:
     )
 
 
-def _ranges(
-    repository: git.Repo, base: git.Commit, head: git.Commit, paths: set[str], context: int
-) -> tuple[tuple[int, int], ...]:
+def with_lines(change: Change, file: ChangedFile) -> ChangedFile:
+    """The file with the lines that were changed and those that the diff shows."""
+    return replace(file, changed=_ranges(change, file, 0), shown=_ranges(change, file, 3))
+
+
+def _ranges(change: Change, file: ChangedFile, context: int) -> tuple[tuple[int, int], ...]:
     """Line ranges of the head's file in the hunks of git's own diff. No program of the repository's choice is run."""
     options = (f"-U{context}", "-M", "--no-ext-diff", "--no-textconv", "--no-color")
-    literal = [f":(literal){p}" for p in sorted(paths)]
-    out = repository.git.diff(*options, base.hexsha, head.hexsha, "--", *literal, stdout_as_string=False)
+    literal = [f":(literal){p}" for p in sorted({file.old_path, file.path})]
+    commits = (change.base.hexsha, change.head.hexsha)
+    out = change.repository.git.diff(*options, *commits, "--", *literal, stdout_as_string=False)
     found = []
     for m in _HUNK.finditer(out):
         start, count = int(m.group(1)), int(m.group(2) or b"1")

@@ -17,6 +17,8 @@ from sandbox.target import load_target
 CONFIG_NAME = ".wavesmith.yml"
 MAX_CONFIG_BYTES = 64 * 1024
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
+EVIDENCE = ("source", "compiled", "verified")
+"""How far a review goes, least first."""
 Glob = Annotated[str, Field(min_length=1, max_length=300)]
 LevelOrOff = Literal["off", "note", "warning", "error"]
 

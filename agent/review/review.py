@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from agent.events import Phase, Progress
 from agent.review.affected import affected_kernels, language_of_change
-from agent.review.changes import Change, ChangedFile, check_out, open_repository, read_change, read_file
+from agent.review.changes import Change, ChangedFile, check_out, open_repository, read_change, read_file, with_lines
 from agent.review.compare import compare
 from agent.review.compiled import Side, compiled_sightings, ported_sightings
-from agent.review.config import CONFIG_NAME, ReviewConfig, parse_config
+from agent.review.config import CONFIG_NAME, EVIDENCE, ReviewConfig, parse_config
 from agent.review.finding import Finding, ReviewResult, Skipped
 from agent.review.gains import find_gain
 from agent.review.source import Sighting, source_sightings
@@ -40,6 +40,8 @@ class ReviewRequest:
     targets: tuple[str, ...] | None = None
     minutes: float | None = None
     fail_on: str | None = None
+    evidence: str | None = None
+    """At most this far: `source`, `compiled` or `verified`; the configuration may ask for less, never for more."""
     direct: bool = False
     """Compare with `base` itself, which is the merge base already, rather than look for one."""
 
@@ -109,6 +111,8 @@ def _config(change: Change, request: ReviewRequest) -> tuple[ReviewConfig, list[
     config = parse_config(before, f"{change.base.hexsha[:12]}:{CONFIG_NAME}") if before is not None else ReviewConfig()
     given = {"targets": request.targets, "minutes": request.minutes, "fail_on": request.fail_on}
     merged = {**config.model_dump(), **{k: v for k, v in given.items() if v is not None}}
+    if request.evidence is not None:
+        merged["evidence"] = min(request.evidence, config.evidence, key=EVIDENCE.index)
     return ReviewConfig.model_validate(merged), notes
 
 
@@ -128,7 +132,9 @@ def _works(change: Change, config: ReviewConfig, scratch: Path, clock: _Clock) -
             for left_out in check_out(commit, folders, folder):
                 clock.skip(file.path, f"{left_out}; what it includes may be missing")
         before = _side(sides["base"][1], file.old_path, harness) if file.before is not None else None
-        works.append(_Work(file, language, kernels, before, _side(sides["head"][1], file.path, harness)))
+        works.append(
+            _Work(with_lines(change, file), language, kernels, before, _side(sides["head"][1], file.path, harness))
+        )
     return works
 
 

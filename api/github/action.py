@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from agent.review.finding import Level, ReviewResult
 from api.github import render
 from api.github.client import Client, connect, may_write
-from api.github.engine import FetchError, Unreviewed, fetch_commits, has_commit, run_review
+from api.github.engine import FetchError, Unreviewed, confined_options, fetch_commits, has_commit, run_review
 from api.github.events import Asked, Decision, PayloadError, Wanted, decide, find_command, parse_command
 from api.github.publish import CannotWrite, Publisher
 from sandbox.errors import InputError, WavesmithError
@@ -126,6 +126,8 @@ async def _review(
         check: int | None = await publisher.begin(head)
     except CannotWrite:
         check = None
+    if check is not None and (pull["head"].get("repo") or {}).get("full_name") != publisher.repository:
+        options = (*options, *confined_options())  # a fork's code, beside a token that may write
     outcome = await _outcome(workflow, publisher, base, head, timeout_s, options)
     if isinstance(outcome, Unreviewed):
         if check is not None:

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +16,20 @@ from pydantic import ValidationError
 
 from agent.review.finding import ReviewResult
 from api.jobs import child_environment, wavesmith_command
+from sandbox.isolation import isolation_level
 
 _MAX_RESULT_BYTES = 64 * 2**20
 _GRACE_S = 5.0
+_LOOK_S = 2.0
+
+
+READ_ONLY = ("--evidence", "source")
+"""Options of a review that runs no code of the change."""
+
+
+def confined_options() -> tuple[str, ...]:
+    """What a review of strangers' code may do here: only read it where this machine cannot confine what it runs."""
+    return () if isolation_level() == "bubblewrap" else READ_ONLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +41,17 @@ class Unreviewed:
 
 
 def run_review(
-    repository: Path, base: str, head: str, timeout_s: float, options: Sequence[str] = ()
+    repository: Path,
+    base: str,
+    head: str,
+    timeout_s: float,
+    options: Sequence[str] = (),
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> ReviewResult | Unreviewed:
-    """`wavesmith review` on two commits of a repository; whatever goes wrong is in the answer."""
+    """`wavesmith review` on two commits of a repository; whatever goes wrong is in the answer.
+
+    It is ended early once `is_wanted`, asked every few seconds, says no.
+    """
     words = ["review", "--repo", str(repository), "--base", base, "--head", head, "--json", "--progress", "none"]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -43,11 +63,11 @@ def run_review(
             start_new_session=True,
         )
         try:
-            code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return Unreviewed(f"The review did not end within {timeout_s:g} s.", ours=True)
+            code = _wait(process, timeout_s, is_wanted)
         finally:
             _stop(process)
+        if isinstance(code, Unreviewed):
+            return code
         out.seek(0)
         log.seek(0)
         data, said = out.read(_MAX_RESULT_BYTES), log.read()[-4000:].decode(errors="replace").strip()
@@ -58,6 +78,18 @@ def run_review(
             return Unreviewed("The review left no result that can be read.", ours=True)
     last = said.splitlines()[-1] if said else f"The review ended with code {code}."
     return Unreviewed(last[:1000], ours=code != 2)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float, is_wanted: Callable[[], bool]) -> int | Unreviewed:
+    """The exit code, or why it was not waited for any longer."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            return process.wait(_LOOK_S)
+        except subprocess.TimeoutExpired:
+            if not is_wanted():
+                return Unreviewed("Nobody wants this review any more.", ours=False)
+    return Unreviewed(f"The review did not end within {timeout_s:g} s.", ours=True)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

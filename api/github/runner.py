@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from agent.review.finding import ReviewResult
 from api.github.client import App, Client, Fault, connect, may_write
-from api.github.engine import FetchError, Unreviewed, fetch_commits, run_review
+from api.github.engine import FetchError, Unreviewed, confined_options, fetch_commits, run_review
 from api.github.events import Command, parse_command
 from api.github.publish import CannotWrite, Publisher
 from api.review_store import MAX_TRIES, PullReview, ReviewState, ReviewStore
@@ -107,17 +107,21 @@ class Runner:
         head = str(pull["head"]["sha"])
         check = await publisher.begin(head)
         outcome = await self._run(row, publisher, pull, token, targets)
-        if isinstance(outcome, Unreviewed):
+        if isinstance(outcome, Unreviewed) and self._is_wanted(row):
             await self._give_up(row, publisher, check, outcome)
             return
         now = await publisher.pull_request()
         moved = now is None or now["head"]["sha"] != head or now["state"] != "open"
-        if moved or not await anyio.to_thread.run_sync(self.reviews.is_current, row.id):
+        if moved or isinstance(outcome, Unreviewed) or not self._is_wanted(row):
             summary = "The pull request changed while it was reviewed; the result was dropped."
             await publisher.abandon(check, "cancelled", "Superseded by a newer push", summary)
             self.reviews.finish(row.id, ReviewState.SUPERSEDED, summary=summary)
             return
         await self._post(row, publisher, outcome, check)
+
+    def _is_wanted(self, row: PullReview) -> bool:
+        """False once a newer push, or closing the pull request, took its place."""
+        return row.id is not None and self.reviews.is_current(row.id)
 
     async def _run(
         self, row: PullReview, publisher: Publisher, pull: dict[str, Any], token: str, targets: tuple[str, ...]
@@ -126,7 +130,8 @@ class Runner:
         base = await publisher.merge_base(str(pull["base"]["sha"]), head)
         url = f"{self.settings.github_git_url.rstrip('/')}/{row.repository}.git"
         wanted = [(base, ""), (head, f"refs/pull/{row.pull}/head")]
-        options = ("--direct", *(("--target", ",".join(targets)) if targets else ()))
+        chosen = ("--target", ",".join(targets)) if targets else ()
+        options = ("--direct", *confined_options(), *chosen)
         timeout_s = self.settings.github_review_timeout_s
         with tempfile.TemporaryDirectory(prefix="wavesmith-pull-") as name:
             folder = Path(name)
@@ -135,7 +140,7 @@ class Runner:
             except FetchError as e:
                 return Unreviewed(f"The commits could not be fetched: {e}", ours=False)
             outcome: ReviewResult | Unreviewed = await _in_thread(
-                lambda: run_review(folder, base, head, timeout_s, options)
+                lambda: run_review(folder, base, head, timeout_s, options, lambda: self._is_wanted(row))
             )
             return outcome
 

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from octokit import AXE, npm_file
+from seeding import seed_port, seed_pulls
 
 from api.app import create_app
 from api.diff_view import side_by_side
@@ -107,7 +109,14 @@ def jobs(settings: Settings) -> list[Job]:
 
 
 @pytest.fixture(scope="module")
-def url(settings: Settings, jobs: list[Job]) -> Iterator[str]:
+def more_pages(settings: Settings) -> list[str]:
+    """Pages of pull requests and ports."""
+    store = Store(settings.database)
+    return [*seed_pulls(store), *seed_port(settings, store)]
+
+
+@pytest.fixture(scope="module")
+def url(settings: Settings, jobs: list[Job], more_pages: list[str]) -> Iterator[str]:
     yield from serve(settings)
 
 
@@ -126,14 +135,14 @@ def pages_of(jobs: list[Job]) -> list[str]:
 
 
 def test_pages_fit_every_width_in_both_themes_and_the_console_stays_silent(
-    browser: Any, url: str, jobs: list[Job], tmp_path: Path
+    browser: Any, url: str, jobs: list[Job], more_pages: list[str]
 ) -> None:
     browser.problems.clear()
     for theme in ("light", "dark"):
         browser.theme(theme)
         for width in (360, 1920):
             browser.resize(width)
-            for page in pages_of(jobs):
+            for page in [*pages_of(jobs), *more_pages]:
                 browser.open(url + page)
                 wide = browser.evaluate("document.documentElement.scrollWidth")
                 assert wide <= width, (page, width, wide)
@@ -185,6 +194,24 @@ def test_text_has_contrast_and_every_control_a_name(browser: Any, url: str, jobs
             browser.open(url + page)
             assert browser.evaluate(_CONTRAST) == [], (theme, page)
             assert browser.evaluate(_UNNAMED) == [], page
+
+
+def test_axe_finds_nothing_serious(browser: Any, url: str, jobs: list[Job], more_pages: list[str]) -> None:
+    """Every rule of axe-core on every page, in both themes, with everything unfolded."""
+    script = npm_file(*AXE).read_text()
+    browser.resize(1280)
+    for theme in ("light", "dark"):
+        browser.theme(theme)
+        for page in [*pages_of(jobs), *more_pages, "/login"]:
+            browser.open(url + page)
+            browser.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+            browser.evaluate(f"{script}; 0")
+            found = browser.evaluate(
+                "axe.run().then((r) => r.violations.map((v) => "
+                "[v.impact, v.id, v.nodes.map((n) => n.html.slice(0, 120)).slice(0, 3)]))"
+            )
+            serious = [v for v in found if v[0] in ("serious", "critical")]
+            assert not serious, (theme, page, serious)
 
 
 def test_pages_read_without_scripts_and_show_no_markup_of_others(url: str, jobs: list[Job]) -> None:

@@ -1,8 +1,7 @@
-"""GitHub's own description of its API and its example webhooks, from npm, kept in the user's cache."""
+"""GitHub's own description of its API, its example webhooks, and axe-core: from npm, kept in the user's cache."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -17,31 +16,37 @@ import jsonschema_rs
 import pytest
 
 OPENAPI = ("@octokit/openapi@23.0.2", "package/generated/api.github.com.json")
+AXE = ("axe-core@4.14.1", "package/axe.min.js")
 EXAMPLES = ("@octokit/webhooks-examples@7.6.1", "package/api.github.com/index.json")
 
 
-def from_npm(package: str, member: str) -> Any:
-    """A JSON file of an npm package; the test is skipped, with the reason, when it cannot be had."""
+def npm_file(package: str, member: str) -> Path:
+    """One file of an npm package; the test is skipped, with the reason, when it cannot be had."""
     folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "wavesmith-tests"
-    file = folder / f"{package.replace('/', '+')}.json"
-    if not file.is_file():
-        if shutil.which("npm") is None:
-            pytest.skip(f"npm is not installed, so {package} cannot be fetched")
-        with tempfile.TemporaryDirectory() as scratch:
-            done = subprocess.run(
-                ["npm", "pack", package, "--silent", "--pack-destination", scratch], capture_output=True, timeout=120
-            )
-            archives = list(Path(scratch).glob("*.tgz"))
-            if done.returncode != 0 or not archives:
-                pytest.skip(f"npm could not fetch {package}")
-            with tarfile.open(archives[0]) as archive:
-                data = archive.extractfile(member)
-                assert data is not None
-                folder.mkdir(parents=True, exist_ok=True)
-                part = file.with_suffix(f".{os.getpid()}")
-                part.write_bytes(io.BytesIO(data.read()).getvalue())
-                part.replace(file)
-    return json.loads(file.read_bytes())
+    file = folder / f"{package.replace('/', '+')}.{member.rsplit('/', 1)[-1]}"
+    if file.is_file():
+        return file
+    if shutil.which("npm") is None:
+        pytest.skip(f"npm is not installed, so {package} cannot be fetched")
+    with tempfile.TemporaryDirectory() as scratch:
+        command = ["npm", "pack", package, "--silent", "--pack-destination", scratch]
+        done = subprocess.run(command, capture_output=True, timeout=120)
+        archives = list(Path(scratch).glob("*.tgz"))
+        if done.returncode != 0 or not archives:
+            pytest.skip(f"npm could not fetch {package}")
+        with tarfile.open(archives[0]) as archive:
+            data = archive.extractfile(member)
+            assert data is not None
+            folder.mkdir(parents=True, exist_ok=True)
+            part = file.with_suffix(f".{os.getpid()}")
+            part.write_bytes(data.read())
+            part.replace(file)
+    return file
+
+
+def from_npm(package: str, member: str) -> Any:
+    """A JSON file of an npm package, as `npm_file`."""
+    return json.loads(npm_file(package, member).read_bytes())
 
 
 class Description:

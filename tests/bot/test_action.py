@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 import yaml
 from branches import KERNEL, LIBDEVICE
+from gidgethub import HTTPException
 from github_server import FULL_NAME, NUMBER, OWNER, GitHub, git_root
 
 from agent.review.config import parse_config
 from agent.review.finding import RULES
-from api.github.action import print_annotations, read_review
+from api.github.action import Ended, answer, post_review, print_annotations, read_review, read_workflow
 from api.jobs import wavesmith_command
+from sandbox.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 BOT = "github-actions[bot]"
@@ -35,14 +38,13 @@ class Workflow:
         self.git_url = git_root(github, folder / "git")
         self.summary = folder / "summary.md"
 
-    def run(
-        self, event: str, payload: dict[str, Any], *words: str, token: str = "ghs_writes", checkout: bool = True
-    ) -> subprocess.CompletedProcess[str]:
+    def environment(self, event: str, payload: dict[str, Any], token: str, checkout: bool) -> dict[str, str]:
+        """What GitHub's runner sets."""
         file = self.folder / "event.json"
         file.write_text(json.dumps(payload))
         empty = self.folder / "empty"
         empty.mkdir(exist_ok=True)
-        workflow = {
+        return {
             "GITHUB_EVENT_NAME": event,
             "GITHUB_EVENT_PATH": str(file),
             "GITHUB_REPOSITORY": FULL_NAME,
@@ -52,8 +54,28 @@ class Workflow:
             "GITHUB_WORKSPACE": str(self.github.branches.folder if checkout else empty),
             "GITHUB_STEP_SUMMARY": str(self.summary),
         }
+
+    def run(self, event: str, payload: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
+        """As a step: the command in a process of its own."""
+        workflow = self.environment(event, payload, "ghs_writes", True)
         command = wavesmith_command("review", "--github", *words)
         return subprocess.run(command, env=os.environ | workflow, capture_output=True, text=True, timeout=150)
+
+    def answer(
+        self,
+        event: str,
+        payload: dict[str, Any],
+        *,
+        token: str = "ghs_writes",
+        checkout: bool = True,
+        out: Path | None = None,
+        post: Path | None = None,
+    ) -> Ended:
+        """What the command does, in this process."""
+        workflow = read_workflow(self.environment(event, payload, token, checkout))
+        if post is not None:
+            return asyncio.run(post_review(workflow, post))
+        return asyncio.run(answer(workflow, (), 150.0, out))
 
     def pull_event(self) -> dict[str, Any]:
         sides = {"head": {"sha": self.github.head}, "base": {"sha": self.github.base}}
@@ -90,58 +112,53 @@ def test_a_pull_request_is_reviewed_and_answered(workflow: Workflow, tmp_path: P
     assert "1 error introduced" in workflow.summary.read_text()
 
 
-def test_a_fork_is_posted_by_a_second_workflow(workflow: Workflow, tmp_path: Path) -> None:
+def test_a_fork_is_posted_by_a_second_workflow(workflow: Workflow, tmp_path: Path, capsys: Any) -> None:
     """The first has a token that may only read; the second runs none of the pull request's code."""
     github, review = workflow.github, tmp_path / "review.json"
-    done = workflow.run("pull_request", workflow.pull_event(), "--out", str(review), token="ghs_reads")
-    assert done.returncode == 0 and "may only read" in done.stderr
-    assert done.stdout.startswith("::error file=ops/k.py,line=") and github.checks == []
-    done = workflow.run("workflow_run", workflow.run_event(), "--post", str(review), checkout=False)
-    assert done.returncode == 0, done.stderr
-    assert len(github.checks) == len(github.comments) == len(github.review_comments) == 1
+    ended = workflow.answer("pull_request", workflow.pull_event(), token="ghs_reads", out=review)
+    assert not ended.posted and "may only read" in ended.message and github.checks == []
+    assert capsys.readouterr().out.startswith("::error file=ops/k.py,line=")
+    ended = workflow.answer("workflow_run", workflow.run_event(), post=review, checkout=False)
+    assert ended.posted and len(github.checks) == len(github.comments) == len(github.review_comments) == 1
 
-    forged = json.loads(review.read_text())
+    honest = json.loads(review.read_text())
     for change, words in (
         ({"head": "0" * 40}, "about another commit"),
         ({"findings": [{"rule": "x"}]}, "it is no review"),
         ({"more": 1}, "it is no review"),
         ({"max_suggestions": 500}, "it is no review"),
     ):
-        review.write_text(json.dumps({**forged, **change}))
-        done = workflow.run("workflow_run", workflow.run_event(), "--post", str(review), checkout=False)
-        assert done.returncode == 2 and words in done.stderr, done.stderr
+        review.write_text(json.dumps({**honest, **change}))
+        with pytest.raises(InputError, match=words):
+            workflow.answer("workflow_run", workflow.run_event(), post=review, checkout=False)
     assert len(github.checks) == 1
+    review.write_text(json.dumps(honest))
+    github.state = "closed"
+    assert "no open pull request" in workflow.answer("workflow_run", workflow.run_event(), post=review).message
+
+    finding = read_review(review).findings[0]
+    forged = finding.model_copy(update={"path": "a,line=1::b\n::set-x::y", "message": "100%\n::error::z"})
+    print_annotations(read_review(review).model_copy(update={"findings": (forged,)}))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "file=a%2Cline=1%3A%3Ab%0A%3A%3Aset-x%3A%3Ay,line=" in line and "100%25%0A::error::z" in line
 
 
 def test_commands_need_write_access_and_are_remembered_in_the_conversation(workflow: Workflow) -> None:
     github = workflow.github
-    done = workflow.run("issue_comment", workflow.comment_event("reader", "/wavesmith ignore cuda-only"))
-    assert "no write access" in done.stderr and github.checks == []
-    done = workflow.run("issue_comment", workflow.comment_event("writer", "/wavesmith rerun"), checkout=False)
-    assert done.returncode == 0 and github.checks[-1]["conclusion"] == "neutral", done.stderr
-    done = workflow.run("issue_comment", workflow.comment_event("writer", "/wavesmith ignore cuda-only"))
-    assert github.checks[-1]["conclusion"] == "success", done.stderr
-    done = workflow.run("pull_request", workflow.pull_event())
+    ended = workflow.answer("issue_comment", workflow.comment_event("reader", "/wavesmith ignore cuda-only"))
+    assert "no write access" in ended.message and github.checks == []
+    ended = workflow.answer("issue_comment", workflow.comment_event("writer", "/wavesmith rerun"), checkout=False)
+    assert ended.posted and github.checks[-1]["conclusion"] == "neutral"
+    workflow.answer("issue_comment", workflow.comment_event("writer", "/wavesmith ignore cuda-only"))
     assert github.checks[-1]["conclusion"] == "success" and len(github.review_comments) == 1
 
 
 def test_other_events_and_no_workflow_at_all(workflow: Workflow) -> None:
-    done = workflow.run("push", {"ref": "refs/heads/main"})
-    assert done.returncode == 0 and "Nothing to do" in done.stderr
-    done = workflow.run("pull_request", workflow.pull_event(), token="")
-    assert done.returncode == 2 and "GITHUB_TOKEN is not set" in done.stderr
-    done = workflow.run("pull_request", workflow.pull_event(), token="ghs_unknown")
-    assert done.returncode == 1 and "GitHub could not be used" in done.stderr
-
-
-def test_annotations_of_the_log_cannot_be_forged(workflow: Workflow, tmp_path: Path, capsys: Any) -> None:
-    review = tmp_path / "review.json"
-    workflow.run("pull_request", workflow.pull_event(), "--out", str(review), token="ghs_reads")
-    result = read_review(review)
-    finding = result.findings[0].model_copy(update={"path": "a,line=1::b\n::set-x::y", "message": "100%\n::error::z"})
-    print_annotations(result.model_copy(update={"findings": (finding,)}))
-    (line,) = capsys.readouterr().out.splitlines()
-    assert "file=a%2Cline=1%3A%3Ab%0A%3A%3Aset-x%3A%3Ay,line=" in line and "100%25%0A::error::z" in line
+    assert "Nothing to do" in workflow.answer("push", {"ref": "refs/heads/main"}).message
+    with pytest.raises(InputError, match="GITHUB_TOKEN is not set"):
+        workflow.answer("pull_request", workflow.pull_event(), token="")
+    with pytest.raises(HTTPException, match="Bad credentials"):
+        workflow.answer("pull_request", workflow.pull_event(), token="ghs_unknown")
 
 
 def test_the_documentation_names_every_rule_and_its_configuration_is_valid() -> None:

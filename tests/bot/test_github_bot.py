@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def open_pull(branches: Branches, after: str = LIBDEVICE, config: str = CONFIG) 
     branches.commit({"ops/k.py": after})
 
 
+@pytest.mark.slow
 def test_a_webhook_becomes_a_check_run_a_comment_and_a_suggestion(branches: Branches, service: Service) -> None:
     """With the compiler: what is said of the fix was shown. A second push edits the same comment."""
     open_pull(branches, config="targets: [gfx942]\nevidence: compiled\n")
@@ -106,6 +108,24 @@ def test_a_head_that_moves_while_it_is_reviewed_drops_the_result(branches: Branc
     assert service.finished(2).state == "superseded" and len(github.checks) == 1, "an old head is reviewed"
 
 
+def test_a_newer_push_ends_the_review_that_runs(branches: Branches, service: Service) -> None:
+    """The older one is not waited for: its kernel file would run for minutes."""
+    slow = KERNEL + "\nimport time\ntime.sleep(100)\n"
+    open_pull(branches, slow, config="targets: [gfx942]\nevidence: compiled\n")
+    service.send("pull_request", service.pull_event("opened"))
+    deadline = time.monotonic() + 60
+    while not service.github.checks:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(3)
+    branches.commit({"ops/k.py": KERNEL + "# nothing\n"})
+    began = time.monotonic()
+    service.send("pull_request", service.pull_event())
+    assert service.finished(1).state == "superseded" and service.finished(2).state == "done"
+    assert time.monotonic() - began < 80
+    assert [c["conclusion"] for c in service.github.checks] == ["cancelled", "success"]
+
+
 @pytest.mark.parametrize("how", ["gone", "closed", "force"])
 def test_pulls_that_are_gone_or_closed(branches: Branches, service: Service, how: str) -> None:
     open_pull(branches)
@@ -185,6 +205,18 @@ def test_what_others_wrote_is_inert_in_what_is_posted(branches: Branches, servic
     assert service.finished(1).introduced == 2
     body = service.github.comments[0]["body"]
     assert "<img" not in body and "<code>ops/a `b` @team #1 &lt;img src=x&gt;.py:4</code>" in body
+
+
+def test_without_a_sandbox_strangers_code_is_only_read(
+    branches: Branches, service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WAVESMITH_ISOLATION", "process")
+    proof = tmp_path / "it-ran"
+    open_pull(branches, f"open({str(proof)!r}, 'w')\n{LIBDEVICE}", config="targets: [gfx942]\n")
+    service.send("pull_request", service.pull_event("opened"))
+    row = service.finished(1)
+    assert row.state == "done" and row.introduced == 1 and not proof.exists()
+    assert "read in the source, not built" in service.github.comments[0]["body"]
 
 
 def test_the_token_reaches_neither_the_review_nor_the_disk(

@@ -42,6 +42,7 @@ def change(branches: Branches, before: dict[str, str | bytes | None], after: dic
     branches.commit(after)
 
 
+@pytest.mark.slow
 def test_the_whole_way_with_the_compiler(branches: Branches, tmp_path: Path) -> None:
     """Exit code, JSON and SARIF of the command; the fix compiles, is a suggestion, and `git apply` takes its patch."""
     change(branches, {"ops/k.py": KERNEL}, {"ops/k.py": LIBDEVICE})
@@ -208,6 +209,8 @@ def test_a_config_or_launch_or_callee_affects_the_kernel() -> None:
     assert affected(KERNEL, KERNEL.replace("BLOCK=128)", "BLOCK=128, num_warps=8)")) == ("scale",)
     assert affected(helper, helper.replace("a * N", "a + N")) == ("twice", "scale")
     assert affected(helper, helper.replace("N = 4", "N = 5")) == ("twice", "scale")
+    bare = KERNEL + "\n\nscale[(8,)](a, b, 1000, BLOCK=128)\n"
+    assert affected(bare, bare.replace("[(8,)]", "[(9,)]")) == ("scale",)
     assert affected(helper, helper.replace("torch.randn(1000", "torch.randn(2000")) == ()
 
 
