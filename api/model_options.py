@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from agent.job import Options
-from agent.model import Model
+from agent.memory import Memory, memory_path
 from agent.model_access import fill_budget, model_price, open_model, parse_model
-from agent.spend import Price
+from agent.model_work import Helper
 from sandbox.errors import InputError
 
 MAX_USD = Decimal(10_000)
@@ -60,8 +60,12 @@ def with_model(options: Options, asked: AskedModel, environ: Mapping[str, str]) 
     return replace(options, model=choice, budget=budget)
 
 
-def open_chosen(options: Options, environ: Mapping[str, str]) -> tuple[Model | None, Price | None]:
-    """The model of the options and its price, after everything it needs was found; (None, None) without one."""
+def open_helper(options: Options, arch: str, environ: Mapping[str, str]) -> Helper | None:
+    """The model of the options, after everything it needs was found, with what is remembered of earlier jobs."""
     if options.model is None:
-        return None, None
-    return open_model(options.model, environ), model_price(options.model, environ)
+        return None
+    model = open_model(options.model, environ)
+    path = memory_path(environ)
+    memory = Memory(path) if path is not None else None
+    remembered = tuple(memory.items(arch)) if memory is not None else ()
+    return Helper(model, model_price(options.model, environ), memory, remembered)
