@@ -81,7 +81,7 @@ class ScriptedProposals:
         max_output_tokens: int = 8192,
         timeout_s: float = 300.0,
     ) -> Reply:
-        if len(messages) > 3 or not self._ideas:
+        if len(messages) > 4 or not self._ideas:
             return self._say("I have nothing better to propose.")
         if not messages[-1].results:
             return self._say("", ToolCall("c1", "read_kernel", {}))
@@ -232,7 +232,13 @@ class StoredBench:
         return pickle.loads(path.read_bytes())
 
 
-copyreg.pickle(MappingProxyType, lambda proxy: (MappingProxyType, (dict(proxy),)))  # type: ignore[arg-type]
+def frozen(values: dict[str, Any]) -> Mapping[str, Any]:
+    """A read-only view again, which pickle cannot make by itself."""
+    return MappingProxyType(values)
+
+
+copyreg.pickle(MappingProxyType, lambda proxy: (frozen, (dict(proxy),)))  # type: ignore[arg-type]
+copyreg.pickle(memoryview, lambda view: (memoryview, (bytes(view),)))
 
 
 def run(case: Case, mode: str, options: argparse.Namespace, end: float) -> dict[str, Any]:
