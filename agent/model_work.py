@@ -98,7 +98,7 @@ class ModelWork:
         """The conclusion; with a sentence where the model failed on the way."""
         if not self.proposer.failed:
             return conclusion
-        said = f"The model failed during the job ({self.proposer.ended.rstrip('.')}); this is the result without it."
+        said = f"The model failed during the job ({self.proposer.ended.rstrip('.')}); nothing further came from it."
         return replace(conclusion, summary=f"{conclusion.summary} {said}")
 
 
