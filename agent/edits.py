@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 MAX_EDITS = 40
+EDITS_SCHEMA: Mapping[str, Any] = {
+    "type": "array",
+    "description": "Search/replace edits of the file; each search text must occur exactly once.",
+    "items": {
+        "type": "object",
+        "properties": {"search": {"type": "string"}, "replace": {"type": "string"}},
+        "required": ["search", "replace"],
+        "additionalProperties": False,
+    },
+}
+"""Of a tool's argument."""
 
 
 class EditError(ValueError):

@@ -25,7 +25,7 @@ BUILD, ANY = "build", "any"
 PATIENCE = 6
 """Rewrites in a row that may come to nothing before the model is asked no further."""
 MAX_ARM_FAILURES = 3
-"""Rewrites of one bottleneck that may come to nothing on one candidate."""
+"""Rewrites of one named bottleneck that may come to nothing on one candidate."""
 
 
 class Rewriter(Protocol):
@@ -115,7 +115,8 @@ class GuidedProposer:
         names = bottleneck_names(measured) if not measured.builds else [*bottleneck_names(measured), ANY]
         arms = [Arm(name, UNIVERSAL) for name in names]
         at = measured.kernel.digest
-        return [a for a in arms if self._failures.get((at, a), 0) < self.arm_failures]
+        allowed = {a: self.patience if a.bottleneck in (BUILD, ANY) else self.arm_failures for a in arms}
+        return [a for a in arms if self._failures.get((at, a), 0) < allowed[a]]
 
     def _rewrite(
         self, arm: Arm, measured: Measurement, history: Sequence[Attempt], tried: set[str]

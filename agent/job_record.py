@@ -94,7 +94,7 @@ def store_inputs(folder: Path, request: JobRequest) -> None:
     root = folder / REPLAY_FOLDER
     for name in ("kernel", "harness"):
         shutil.rmtree(root / name, ignore_errors=True)
-    for name in (RECORD_NAME, "workload.yaml", "transcript.jsonl"):
+    for name in (RECORD_NAME, "workload.yaml", "transcript.jsonl", "remembered.json"):
         (root / name).unlink(missing_ok=True)
     _write_kernel(root / "kernel", request.kernel)
     (root / "kernel" / request.kernel.filename).write_bytes(request.original)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agent.candidate import Attempt, Fate, Measurement, Offers, Unmatched
+from agent.conversation import Conversation
 from agent.events import Progress
-from agent.model import Message, Model, ModelError, Reply, Stop, ToolResult, Usage, estimate_tokens
+from agent.model import Message, Model, ModelError
 from agent.search import Bench
 from agent.spend import BudgetSpent, Ledger
 from agent.toolbox import TOOLS, Toolbox
@@ -64,8 +65,17 @@ class ModelProposer:
             return Offers(())
         self._conversations += 1
         toolbox = Toolbox(measured, self.bench, self.library, self.ledger, self.model.name, self.knowledge)
+        talk = Conversation(
+            self.model,
+            self.ledger,
+            TOOLS,
+            toolbox.answer,
+            lambda: len(toolbox.submitted) >= self.wanted,
+            self.progress.step,
+            self.max_output_tokens,
+        )
         try:
-            self._converse(toolbox, self._opening(measured, history, focus))
+            talk.hold(self._opening(measured, history, focus), MAX_TURNS)
         except (BudgetSpent, ModelError) as e:
             self.ended, self.failed = str(e), isinstance(e, ModelError)
             self.progress.step(f"{self.model.name}: {e}")
@@ -96,41 +106,6 @@ class ModelProposer:
             wanted=self.wanted,
         )
         return [Message("system", render("system", target=self.target)), Message("user", task)]
-
-    def _converse(self, toolbox: Toolbox, messages: list[Message]) -> None:
-        for _ in range(MAX_TURNS):
-            reply = self._ask(messages)
-            messages.append(reply.message)
-            if not reply.calls:
-                return
-            results = tuple(self._answer(toolbox, reply, n) for n in range(len(reply.calls)))
-            if len(toolbox.submitted) >= self.wanted:
-                return
-            messages.append(Message("user", results=results))
-
-    def _answer(self, toolbox: Toolbox, reply: Reply, n: int) -> ToolResult:
-        call = reply.calls[n]
-        self.progress.step(f"{self.model.name} calls {call.name}")
-        if reply.stop is Stop.TRUNCATED and n == len(reply.calls) - 1 and call.arguments is None:
-            return ToolResult(
-                call.id, "Your reply was cut off at the output limit; send fewer edits at once.", failed=True
-            )
-        return toolbox.answer(call)
-
-    def _ask(self, messages: Sequence[Message]) -> Reply:
-        left_s = self.ledger.remaining_s()
-        reserved = self.ledger.reserve_call(estimate_tokens(messages, TOOLS), self.max_output_tokens)
-        used = Usage()
-        try:
-            reply = self.model.propose(
-                messages, TOOLS, max_output_tokens=self.max_output_tokens, timeout_s=min(300.0, left_s or 300.0)
-            )
-            used = reply.usage
-        finally:
-            self.ledger.settle_call(reserved, used)
-        account = self.ledger.account
-        self.progress.step(f"{self.model.name}: {account}", model=self.model.name, spent=account)
-        return reply
 
 
 def digest(history: Sequence[Attempt]) -> list[str]:

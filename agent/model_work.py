@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from agent.candidate import Attempt, Fate
@@ -11,16 +12,33 @@ from agent.conclusion import Conclusion
 from agent.events import Progress
 from agent.guided import GuidedProposer
 from agent.job import Budget, JobRequest, Meter, ModelChoice
+from agent.knowledge import Item, Knowledge, own_items
+from agent.memory import Memory
 from agent.model import Model
 from agent.model_proposer import ModelProposer
 from agent.report import ModelPart
 from agent.search import Bench, Proposer
 from agent.spend import Ledger, Limits, Price, price_of, price_table
 from agent.transcript import RecordingModel
+from sandbox.errors import InputError
 from skills.skill import Library
 
 TRANSCRIPT_NAME = "replay/transcript.jsonl"
 """Relative to the report."""
+REMEMBERED_NAME = "replay/remembered.json"
+"""What the model could look up of earlier jobs; a replay must find the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A model that may help in a job, what it costs, and what earlier jobs taught."""
+
+    model: Model
+    price: Price | None = None
+    """None when it is not known."""
+    memory: Memory | None = None
+    """Where wins and failures of this job go; None to keep none."""
+    remembered: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +67,13 @@ class ModelWork:
         at = self.at
         return GuidedProposer(skills, self.proposer, at.bench, at.library, self.budget, at.meter)
 
+    def own(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """The attempts that the model proposed."""
+        return [a for a in attempts if a.proposal.origin == self.proposer.model.name]
+
     def part(self, attempts: Sequence[Attempt]) -> ModelPart:
         """Its part of the report: what was spent, and what came of it."""
-        spent, limits = self.ledger.spent, self.ledger.limits
-        own = [a for a in attempts if a.proposal.origin == self.proposer.model.name]
+        spent, limits, own = self.ledger.spent, self.ledger.limits, self.own(attempts)
         return ModelPart(
             provider=self.choice.provider,
             name=self.choice.name,
@@ -77,20 +98,32 @@ class ModelWork:
         """The conclusion; with a sentence where the model failed on the way."""
         if not self.proposer.failed:
             return conclusion
-        said = f"The model failed during the job ({self.proposer.ended.rstrip('.')}); this is the result without it."
+        said = f"The model failed during the job ({self.proposer.ended.rstrip('.')}); nothing further came from it."
         return replace(conclusion, summary=f"{conclusion.summary} {said}")
 
 
-def put_to_work(model: Model, price: Price | None, request: JobRequest, folder: Path, at: Workplace) -> ModelWork:
+def put_to_work(helper: Helper, request: JobRequest, folder: Path, at: Workplace) -> ModelWork:
     """A model ready to be asked. Its transcript is begun anew below `folder`."""
     choice = request.options.model
     assert choice is not None
     budget = request.options.budget
     limits = Limits(budget.usd, budget.tokens, budget.wall_s, budget.evaluations)
-    ledger = Ledger(limits, choice.name, price, meter=at.meter)
+    ledger = Ledger(limits, choice.name, helper.price, meter=at.meter)
     transcript = folder / TRANSCRIPT_NAME
     transcript.parent.mkdir(parents=True, exist_ok=True)
     transcript.write_text("", encoding="utf-8")
-    recorded = RecordingModel(model, transcript)
+    (folder / REMEMBERED_NAME).write_text(json.dumps([asdict(i) for i in helper.remembered]), encoding="utf-8")
+    knowledge = Knowledge([*own_items(request.target, at.library), *helper.remembered])
+    recorded = RecordingModel(helper.model, transcript)
     proposer = ModelProposer(request.target, recorded, at.bench, at.library, ledger, at.progress)
-    return ModelWork(choice, proposer, ledger, price, at, budget)
+    proposer.knowledge = knowledge.lines
+    return ModelWork(choice, proposer, ledger, helper.price, at, budget)
+
+
+def load_remembered(folder: Path) -> tuple[Item, ...]:
+    """What the model of a stored job could look up of earlier ones; raises `InputError` when it is missing."""
+    path = folder / REMEMBERED_NAME
+    try:
+        return tuple(Item(**item) for item in json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as e:
+        raise InputError(f"what its model remembered cannot be read ({e}).", file=path) from None

@@ -18,13 +18,12 @@ from agent.events import Phase, Progress
 from agent.fix import SkillProposer
 from agent.job import JobRequest, Meter
 from agent.job_record import Ending, store_inputs, store_record
-from agent.model import Model
-from agent.model_work import Workplace, put_to_work
+from agent.model_work import Helper, Workplace, put_to_work
+from agent.remember import remember
 from agent.report import Report
 from agent.report_build import build_report
 from agent.report_folder import write_folder
 from agent.search import Proposer, Search
-from agent.spend import Price
 from agent.versions import toolchain_versions
 from sandbox.capture import choose_executor
 from skills.skill import load_library
@@ -34,15 +33,14 @@ def optimize(
     request: JobRequest,
     folder: Path,
     progress: Progress,
-    model: Model | None = None,
-    price: Price | None = None,
+    helper: Helper | None = None,
     meter: Meter | None = None,
 ) -> Report:
     """Work on one kernel file and leave patch, report and waterfall in `folder`, and what a replay needs.
 
-    A model, if there is one, proposes beside the skills; `price` is what it costs, None when that is not known.
-    `meter` is given by a replay. The outcome, good or bad, is in the report. Raises `InputError` for input that cannot
-    be used, `SandboxError` and other `WavesmithError` for faults that say nothing about the kernel.
+    The model of `helper`, if there is one, proposes beside the skills. `meter` is given by a replay. The outcome, good
+    or bad, is in the report. Raises `InputError` for input that cannot be used, `SandboxError` and other
+    `WavesmithError` for faults that say nothing about the kernel.
     """
     began = time.monotonic()
     seed = request.options.seed if request.options.seed is not None else secrets.randbits(62)
@@ -59,10 +57,13 @@ def optimize(
     with progress.phase(Phase.VALIDATE):
         bench, meter = SandboxBench(seeded, baseline, progress), meter or Meter()
         work = None
-        if model is not None:
-            work = put_to_work(model, price, seeded, folder, Workplace(bench, library, meter, progress))
+        if helper is not None:
+            work = put_to_work(helper, seeded, folder, Workplace(bench, library, meter, progress))
             proposer = work.guide(proposer)
         found = Search(baseline.measurement, proposer, bench, request.options.budget, progress, meter=meter).run()
+        evaluations = meter.evaluations
+        if work is not None and helper is not None and helper.memory is not None and not found.stopped:
+            progress.step(remember(helper.memory, request, baseline, found, work.choice.name))
     with progress.phase(Phase.REPORT):
         conclusion = conclude(baseline.measurement, found, request.target, request.options.require)
         if work is not None:
@@ -70,9 +71,10 @@ def optimize(
         report = build_report(request, baseline, found, conclusion, seconds=time.monotonic() - began)
         report = report.model_copy(update={"model": work.part(found.attempts) if work else None})
         report = write_folder(folder, request, conclusion, report)
-        out_of_time = bool(found.stopped) and meter.evaluations < request.options.budget.evaluations
+        out_of_time = bool(found.stopped) and evaluations < request.options.budget.evaluations
         patch = (folder / report.artifacts.patch).read_bytes() if report.artifacts.patch else None
         version = toolchain_versions().get("wavesmith", "unknown")
-        store_record(folder, seeded, Ending(meter.evaluations, out_of_time, patch, version, price))
+        price = helper.price if helper else None
+        store_record(folder, seeded, Ending(evaluations, out_of_time, patch, version, price))
     progress.result(report.summary, outcome=report.outcome, exit_code=report.exit_code, folder=str(folder))
     return report

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent.events import Progress
 from agent.job import Meter
 from agent.job_record import digest_of, load_job
-from agent.model_work import TRANSCRIPT_NAME
+from agent.model_work import TRANSCRIPT_NAME, Helper, load_remembered
 from agent.orchestrator import optimize
 from agent.report import REPORT_NAME, Report, load_report
 from agent.transcript import ReplayModel
@@ -33,10 +33,11 @@ def replay_job(stored: Path, folder: Path, progress: Progress) -> Replayed:
     if folder.resolve() == stored.resolve():
         raise InputError("a replay does not overwrite the job it replays.", file=folder, remedy="Give another --out.")
     request, record = load_job(stored)
-    model, price = None, None
+    helper = None
     if record.model is not None:
-        model, price = ReplayModel(stored / TRANSCRIPT_NAME, record.model.name), record.model.price
-    report = optimize(request, folder, progress, model, price, Meter(stop_after=record.stop_after))
+        model = ReplayModel(stored / TRANSCRIPT_NAME, record.model.name)
+        helper = Helper(model, record.model.price, remembered=load_remembered(stored))
+    report = optimize(request, folder, progress, helper, Meter(stop_after=record.stop_after))
     patch = (folder / report.artifacts.patch).read_bytes() if report.artifacts.patch else None
     same = digest_of(patch) == record.patch_sha256
     return Replayed(report, same, "" if same else _difference(stored, report))

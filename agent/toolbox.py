@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent.candidate import Measurement, Proposal, describe
-from agent.edits import EditError, apply_edits, parse_edits
+from agent.edits import EDITS_SCHEMA, EditError, apply_edits, parse_edits
 from agent.model import Tool, ToolCall, ToolResult
 from agent.search import Bench
 from agent.spend import Ledger
@@ -18,16 +18,6 @@ from sandbox.kernel import Kernel
 from sandbox.verdict import Incorrect, Verdict
 from skills.skill import Library
 
-_EDITS = {
-    "type": "array",
-    "description": "Search/replace edits of the file; each search text must occur exactly once.",
-    "items": {
-        "type": "object",
-        "properties": {"search": {"type": "string"}, "replace": {"type": "string"}},
-        "required": ["search", "replace"],
-        "additionalProperties": False,
-    },
-}
 _MAX_RESULT_CHARS = 12_000
 PROMISES = (
     "vgpr_spill_count down", "scratch_bytes down", "lds_bytes down", "occupancy_waves_per_simd up",
@@ -48,12 +38,12 @@ TOOLS: tuple[Tool, ...] = (
     _tool("read_profile", "What the compiler's output says of each kernel: registers, LDS, spills, instruction mix."),
     _tool("list_skills", "The skills of the library: id, what it does and why, which metric it must move."),
     _tool("search_knowledge", "Search guides, target facts, skills and past verified wins.", query={"type": "string"}),
-    _tool("compile_candidate", "Build the edited file for the target; errors or resource changes.", edits=_EDITS),
+    _tool("compile_candidate", "Build the edited file for the target; errors or resource changes.", edits=EDITS_SCHEMA),
     _tool(
         "verify_candidate",
         "Let the validator judge the edited file (counts against the job's evaluations): the verdict, and for a wrong"
         " result the failing check.",
-        edits=_EDITS,
+        edits=EDITS_SCHEMA,
     ),
     _tool(
         "submit_candidate",
@@ -62,7 +52,7 @@ TOOLS: tuple[Tool, ...] = (
         title={"type": "string"},
         why={"type": "string"},
         expects={"type": "array", "items": {"type": "string", "enum": list(PROMISES)}},
-        edits=_EDITS,
+        edits=EDITS_SCHEMA,
     ),
 )
 

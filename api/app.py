@@ -103,15 +103,14 @@ def _add_job_routes(app: FastAPI, settings: Settings, store: Store) -> None:
         """Queue a job. `Prefer: wait=60` holds the answer until the job has finished, for up to that many seconds."""
         parts = {"file": file, "harness": harness, "workload": workload}
         uploads = {n: (u.filename, await u.read()) for n, u in parts.items() if u is not None}
-        intake = Intake(kind, target, uploads, path, require, allow_approx, idempotency_key, asked)
-        job = await anyio.to_thread.run_sync(store_request, settings, store, intake)
+        wanted = Intake(kind, target, uploads, path, require, allow_approx, idempotency_key, asked)
+        job = await anyio.to_thread.run_sync(store_request, settings, store, wanted)
         wait_s = min(_wait_seconds(prefer), settings.max_wait_s)
         headers = {"Location": f"/v1/jobs/{job.id}"}
         if wait_s:
             job = await _wait_for(store, job.id, wait_s, settings.poll_s)
             headers["Preference-Applied"] = f"wait={wait_s:g}"
-        status = 200 if State(job.state).is_final else 202
-        return JSONResponse(job_view(job), status, headers)
+        return JSONResponse(job_view(job), 200 if State(job.state).is_final else 202, headers)
 
     @app.get("/v1/jobs", tags=["jobs"], operation_id="listJobs")
     def list_jobs(

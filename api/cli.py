@@ -19,8 +19,18 @@ from agent.companions import load_with_companions
 from agent.job import Budget, JobRequest, Options, parse_requirement
 from agent.patch import repository_path
 from agent.versions import toolchain_versions
-from api import cli_capture, cli_doctor, cli_port, cli_profile, cli_replay, cli_review, cli_service, cli_skills
-from api.model_options import AskedModel, open_chosen, with_model
+from api import (
+    cli_capture,
+    cli_doctor,
+    cli_memory,
+    cli_port,
+    cli_profile,
+    cli_replay,
+    cli_review,
+    cli_service,
+    cli_skills,
+)
+from api.model_options import AskedModel, open_helper, with_model
 from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result, show_verification
 from sandbox.errors import InputError, WavesmithError
 from sandbox.kernel import Language
@@ -28,6 +38,7 @@ from sandbox.target import load_target
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(cli_skills.app, name="skills")
+app.add_typer(cli_memory.app, name="memory")
 cli_capture.add_commands(app)
 cli_port.add_commands(app)
 cli_doctor.add_commands(app)
@@ -86,8 +97,8 @@ def optimize(
     options = with_model(options, asked, os.environ)
     request = _request(file, target, harness, workload, options, path)
     folder = out or OUT_FOLDER / f"{file.stem}-{request.target.arch}"
-    opened, price = open_chosen(options, os.environ)
-    report = run_optimize(request, folder, make_progress(progress), opened, price)
+    helper = open_helper(options, request.target.arch, os.environ)
+    report = run_optimize(request, folder, make_progress(progress), helper)
     if as_json:
         show_json(report.model_dump(mode="json"))
     else:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.events import Phase
+from agent.job import Options
+from api.model_options import AskedModel, repairer_of, with_model
 from api.terminal import ProgressStyle, err, make_progress, out, show_json
 from sandbox.errors import InputError
 
@@ -32,6 +36,12 @@ def port(
     define: Annotated[list[str] | None, typer.Option("-D", help="Definition of the build.")] = None,
     contained: Annotated[bool, typer.Option("--contained", hidden=True)] = False,
     execute: Annotated[bool, typer.Option(help="Compare with the original in emulation.")] = True,
+    model: Annotated[
+        str | None, typer.Option(metavar="PROVIDER:NAME", help="Language model that may propose repairs.")
+    ] = None,
+    model_base_url: Annotated[str | None, typer.Option(help="Another server that speaks the same.")] = None,
+    budget_usd: Annotated[str | None, typer.Option(help="Dollars the model may cost; 1 without.")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens the model may use.")] = None,
     progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")] = False,
 ) -> None:
@@ -56,6 +66,9 @@ def port(
         execute=execute,
     )
     shown = make_progress(progress)
+    asked = AskedModel(model, model_base_url, budget_usd, budget_tokens)
+    repairer = repairer_of(with_model(Options(), asked, os.environ), request.targets, folder, shown.step)
+    request = replace(request, proposer=repairer)
     with shown.phase(Phase.VALIDATE):
         result = run_port(request, shown.step)
     shown.result(result.summary, outcome=result.outcome, exit_code=result.exit_code)

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from agent.skill_draft import propose_skills
 from agent.stats import hit_rates
+from api.cli_replay import find_job
+from api.settings import Settings
 from api.terminal import out, show_json
 from api.views import skill_view
 from sandbox.errors import InputError
@@ -93,6 +96,16 @@ def _problem(case: Case) -> str | None:
         return "finds no place to edit"
     edited = chosen[0].apply()
     return None if edited is not None and edited.source == case.after.source else f"{chosen[0].id} gives something else"
+
+
+@app.command()
+def propose(
+    job: Annotated[str, typer.Argument(metavar="JOB_OR_DIR", help="A job of the service, or an --out folder.")],
+    drafts: Annotated[Path, typer.Option("--out", help="Folder of the drafts.")] = Path("wavesmith-out/skill-drafts"),
+) -> None:
+    """Draft skills from what a model's proposals won in a job: a folder for a person to finish. Nothing loads it."""
+    for draft in propose_skills(find_job(job, Settings()), drafts):
+        out.print(f"{draft.folder}: {draft.attempt.title}", markup=False)
 
 
 @app.command()

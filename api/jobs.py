@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.memory import VARIABLE as MEMORY
 from agent.model_access import PRICE_VARIABLE, PROVIDERS, parse_model
 from agent.report import Report
 from api.results import read_result
@@ -51,7 +52,9 @@ def child_environment(model: str | None = None) -> dict[str, str]:
     names = list(_KEPT_VARIABLES)
     if model is not None:
         names += [PROVIDERS[parse_model(model).provider].key_variable, *_MODEL_VARIABLES]
-    return {name: os.environ[name] for name in names if name in os.environ}
+    kept = {name: os.environ[name] for name in names if name in os.environ}
+    # a service works for several people: what one job taught is told to another only where that is asked for
+    return kept | {MEMORY: os.environ.get(MEMORY, "off")}
 
 
 def job_folder(settings: Settings, job_id: str) -> Path:

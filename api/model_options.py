@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
 from agent.job import Options
-from agent.model import Model
+from agent.knowledge import Knowledge, own_items
+from agent.memory import Memory, memory_path
 from agent.model_access import fill_budget, model_price, open_model, parse_model
-from agent.spend import Price
+from agent.model_work import Helper
+from agent.port.model_repair import ModelRepairer
+from agent.spend import Ledger, Limits
+from agent.transcript import RecordingModel
 from sandbox.errors import InputError
+from sandbox.target import load_target
+from skills.skill import load_library
 
+PORT_TRANSCRIPT = "transcript.jsonl"
 MAX_USD = Decimal(10_000)
 MAX_TOKENS = 1_000_000_000
 
@@ -60,8 +69,28 @@ def with_model(options: Options, asked: AskedModel, environ: Mapping[str, str]) 
     return replace(options, model=choice, budget=budget)
 
 
-def open_chosen(options: Options, environ: Mapping[str, str]) -> tuple[Model | None, Price | None]:
-    """The model of the options and its price, after everything it needs was found; (None, None) without one."""
+def repairer_of(
+    options: Options, targets: Sequence[str], folder: Path, say: Callable[[str], None]
+) -> ModelRepairer | None:
+    """The model of the options as one that repairs ports; its transcript goes to `folder`. None without a model."""
     if options.model is None:
-        return None, None
-    return open_model(options.model, environ), model_price(options.model, environ)
+        return None
+    price, budget = model_price(options.model, os.environ), options.budget
+    model = open_model(options.model, os.environ)
+    folder.mkdir(parents=True, exist_ok=True)
+    transcript = folder / PORT_TRANSCRIPT
+    transcript.write_text("", encoding="utf-8")
+    ledger = Ledger(Limits(budget.usd, budget.tokens, budget.wall_s), options.model.name, price)
+    knowledge = Knowledge(item for name in targets for item in own_items(load_target(name), load_library()))
+    return ModelRepairer(RecordingModel(model, transcript), ledger, targets, say, knowledge.lines)
+
+
+def open_helper(options: Options, arch: str, environ: Mapping[str, str]) -> Helper | None:
+    """The model of the options, after everything it needs was found, with what is remembered of earlier jobs."""
+    if options.model is None:
+        return None
+    model = open_model(options.model, environ)
+    path = memory_path(environ)
+    memory = Memory(path) if path is not None else None
+    remembered = tuple(memory.items(arch)) if memory is not None else ()
+    return Helper(model, model_price(options.model, environ), memory, remembered)

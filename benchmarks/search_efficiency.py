@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import statistics
 import sys
 from collections.abc import Callable, Sequence
@@ -126,7 +127,8 @@ class SimulatedModel:
             name, equals, value = line.partition(" = ")
             if equals and name.startswith("SLOT_"):
                 values[int(name.removeprefix("SLOT_"))] = value
-        slot = int(asked) if asked.isdigit() else self.rng.choice(sorted(values))
+        named = [int(n) for n in re.findall(r"^- k: b(\d+)$", task, re.MULTILINE)]
+        slot = int(asked) if asked.isdigit() else self.rng.choice(named or sorted(values))
         edits = [{"search": f"SLOT_{slot} = {values[slot]}\n", "replace": f"SLOT_{slot} = {self.draw(slot)}\n"}]
         call = ToolCall("c1", "submit_candidate", {"title": "t", "why": "w", "edits": edits})
         return Reply("", (call,), Stop.TOOLS, Usage(100, 0, 0, 20), self.name)

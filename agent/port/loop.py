@@ -237,13 +237,15 @@ def _conclude(
         reason = "it does not build for every target yet" if errors else "execution was not asked for"
         kernels = compiled_only(built, project, reason)
     outcome, summary = _outcome(errors, refusals, findings, kernels, units)
+    said = request.proposer.notes if request.proposer is not None else ()
     files = ported_files(project, state.assembled, request)
     return PortResult(
         name=project.name, targets=request.targets, outcome=outcome, summary=summary, files=files.files,
         shims=state.assembled.shims, shim_uses=state.assembled.plan.uses, patch=files.patch,
         rounds=tuple(state.rounds), diagnostics=tuple(errors), refusals=tuple(refusals), findings=tuple(findings),
         kernels=kernels, versions={**toolchain.versions(), "renames": load_tables().origin},
-        notes=project.skipped, build_commands=build_commands(units, project, state.assembled, request, toolchain),
+        notes=(*project.skipped, *said),
+        build_commands=build_commands(units, project, state.assembled, request, toolchain),
     )  # fmt: skip
 
 

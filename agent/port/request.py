@@ -18,6 +18,10 @@ class Proposer(Protocol):
     def propose(self, path: str, text: str, diagnostics: tuple[str, ...]) -> str | None:
         """The whole new text of the file, or None."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the report says of it: what it cost, why it was asked no further."""
+
 
 @dataclass(frozen=True)
 class PortRequest:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from provider import Provider, Step, gpt, gpt_error, provider
 
 from agent.job import Budget, ModelChoice, Options
+from agent.memory import Memory
 from agent.model_access import PRICE_VARIABLE, fill_budget, model_price, open_model, parse_model
 from agent.report import Report, load_report
 from api.app import create_app
@@ -56,7 +57,8 @@ OLD = {"block": "BLOCK = 32768", "result": "    return y\n"}
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Any:
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("WAVESMITH_MEMORY", str(tmp_path / "memory.db"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv(PRICE_VARIABLE, raising=False)
@@ -112,6 +114,10 @@ def test_a_models_proposal_wins_and_the_job_replays_byte_for_byte_without_a_netw
     assert server.url.encode() not in (out / "report.json").read_bytes()
     assert f"Bearer {KEY}" in server.headers[0]["authorization"]
     assert "## Language model" in (out / "report.md").read_text()
+    memory = Memory(tmp_path / "memory.db")
+    (win,) = memory.wins(stale=False)
+    assert win.title == "Smaller blocks" and "BLOCK = 512" in win.program.after
+    assert "library-call" in memory.failures()[0][3]
     replay_offline(out, tmp_path / "again", monkeypatch, server)
 
 
