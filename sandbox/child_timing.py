@@ -80,7 +80,8 @@ class DeviceClock:
     def measure(self, call: Callable[[], object]) -> tuple[float, float]:
         start, end, idle = (self._event_type(enable_timing=True) for _ in range(3))
         self._use_stream(self._stream)
-        # The device spins half a millisecond while the host queues the call, so that gaps between launches are not counted as kernel time.
+        # The device spins half a millisecond while the host queues the call, so that gaps between launches are not
+        # counted as kernel time.
         self._sleep(1_000_000)
         self._record(start, self._stream)
         call()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sandbox.baseline_trial import PlannedCall, run_baseline
 from sandbox.benchmark import TimingPlan
 from sandbox.capture import choose_executor
 from sandbox.cheats import BlindEdits, Finding, Severity, find_blind_edits, scan
@@ -37,7 +38,7 @@ from sandbox.statements import correctness_statement
 from sandbox.target import Target
 from sandbox.timed import time_calls, timed_gain
 from sandbox.timing_session import TimingError
-from sandbox.trials import Call, Request, Trial, run_trial, source_digest
+from sandbox.trials import Request, Trial, run_trial, source_digest
 from sandbox.variants import Step, plan_steps, reductions
 from sandbox.verdict import (
     Accepted,
@@ -53,8 +54,6 @@ from sandbox.verdict import (
 from sandbox.workload import StoredWorkload
 
 _LIMITS = Limits(wall_s=300.0)
-_ORACLE_WALL_S = 90.0
-_ORACLE_ORDER = {"recorded": 0, "seed": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,31 +237,16 @@ class Evaluator:
     def baseline_trial(self) -> Trial:
         """The baseline's calls: plain, in float64 throughout, with programs in another order, and once more."""
         if self._baseline_trial is None:
-            requests: list[Request] = []
-            for number, step in enumerate(self.steps):
-                recorded = step.variant.kind == "recorded"
-                known = self.workload.workload.entries[step.entry].known
-                hopeless = recorded and any(reductions(self.workload.workload.entries[step.entry])) and not known
-                requests.append(Request(step, number, compile=recorded, execute=not hopeless))
-                if self.reference_executor != "gpu" and (known or not recorded):
-                    requests.append(Request(step, number, wide=True))
-                    if recorded:
-                        requests.append(Request(step, number, order="reversed"))
-            again = [r for r in requests if r.step.variant.kind == "recorded" and r.execute]
-            requests += [Request(r.step, r.number, again=True) for r in again if r.order == "lockstep" and not r.wide]
-            trial = self._run(self.baseline, requests, self.reference_executor)
-            if self.reference_executor == "gpu":
-                trial = replace(trial, calls=trial.calls + self._wide_calls())
-            self._baseline_trial = trial
-        return self._baseline_trial
+            entries = self.workload.workload.entries
+            wanted = [PlannedCall(s, n, known=entries[s.entry].known, huge=any(reductions(entries[s.entry])))
+                      for n, s in enumerate(self.steps)]  # fmt: skip
 
-    def _wide_calls(self) -> tuple[Call, ...]:
-        """What the baseline computes in float64 throughout, where it runs on a GPU: by the interpreter, as far as its
-        time reaches. The recorded inputs and the first redrawn ones come first."""
-        steps = sorted(enumerate(self.steps), key=lambda s: _ORACLE_ORDER.get(s[1].variant.kind, 9))
-        requests = [Request(s, i, wide=True) for i, s in steps if self.workload.workload.entries[s.entry].known]
-        limits = replace(self.options.limits, wall_s=min(self.options.limits.wall_s, _ORACLE_WALL_S))
-        return tuple(c for c in self._run(self.baseline, requests, "interpreter", limits).calls if c.executed)
+            def run(requests: list[Request], executor: str, wall_s: float) -> Trial:
+                limits = replace(self.options.limits, wall_s=min(self.options.limits.wall_s, wall_s))
+                return self._run(self.baseline, requests, executor, limits)
+
+            self._baseline_trial = run_baseline(wanted, self.reference_executor, run)
+        return self._baseline_trial
 
     def _parent_trial(self, parent: Kernel | None, expected: list[Reference], executor: str) -> Trial:
         if parent is None or parent.digest == self.baseline.digest:

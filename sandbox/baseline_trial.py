@@ -1,0 +1,84 @@
+"""The baseline's calls, which every candidate is compared with: where each is made, and which inputs it can take.
+
+On the CPU the interpreter answers everything: plain, in float64 throughout, with programs in another order, and once
+more. On a GPU the interpreter answers first, as far as its time reaches: it gives the float64 results, and it sees
+where changed sizes lead outside a tensor. Such inputs never reach the GPU, whose fault would end the process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sandbox.trials import Request, Trial
+from sandbox.variants import Step
+
+_ORACLE_WALL_S = 90.0
+_FIRST = {"recorded": 0, "seed": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """One step of the plan. `known`: its results were known when it was recorded; `huge`: too large to run here."""
+
+    step: Step
+    number: int
+    known: bool
+    huge: bool
+
+    @property
+    def recorded(self) -> bool:
+        return self.step.variant.kind == "recorded"
+
+    @property
+    def hopeless(self) -> bool:
+        """Made for what it compiles to only."""
+        return self.recorded and self.huge and not self.known
+
+
+Run = Callable[[list[Request], str, float], Trial]
+"""Makes calls of the baseline by an executor, within seconds."""
+
+
+def run_baseline(plan: Sequence[PlannedCall], executor: str, run: Run) -> Trial:
+    """Every call of the plan that the baseline can answer. Raises `SandboxError` when no child process can run."""
+    return _on_gpu(plan, run) if executor == "gpu" else _interpreted(plan, executor, run)
+
+
+def _interpreted(plan: Sequence[PlannedCall], executor: str, run: Run) -> Trial:
+    requests: list[Request] = []
+    for call in plan:
+        requests.append(_plain(call))
+        if call.known or not call.recorded:
+            requests.append(Request(call.step, call.number, wide=True))
+            if call.recorded:
+                requests.append(Request(call.step, call.number, order="reversed"))
+    return run(requests + _again(plan), executor, math.inf)
+
+
+def _on_gpu(plan: Sequence[PlannedCall], run: Run) -> Trial:
+    """Inputs that may lead outside a tensor only where the interpreter saw that they do not."""
+    ordered = sorted((c for c in plan if c.known), key=lambda c: _FIRST.get(c.step.variant.kind, 2))
+    wide = [Request(c.step, c.number, wide=True) for c in ordered]
+    answered = [c for c in run(wide, "interpreter", _ORACLE_WALL_S).calls if c.executed and c.error is None]
+    inside = {c.request.number for c in answered if not c.findings}
+    asked = [c for c in plan if c.recorded or c.number in inside or (c.step.variant.kind == "seed" and _safe(c))]
+    trial = run([_plain(c) for c in asked] + _again(asked), "gpu", math.inf)
+    if trial.failure is not None:
+        asked = [c for c in asked if c.recorded]
+        trial = run([_plain(c) for c in asked] + _again(asked), "gpu", math.inf)
+    return replace(trial, calls=trial.calls + tuple(answered))
+
+
+def _safe(call: PlannedCall) -> bool:
+    """Whether redrawn inputs address what the recorded ones did: integers keep their values and their order."""
+    return not call.step.variant.permute
+
+
+def _plain(call: PlannedCall) -> Request:
+    return Request(call.step, call.number, compile=call.recorded, execute=not call.hopeless)
+
+
+def _again(plan: Sequence[PlannedCall]) -> list[Request]:
+    return [Request(c.step, c.number, again=True) for c in plan if c.recorded and not c.hopeless]
