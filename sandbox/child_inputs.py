@@ -210,7 +210,7 @@ def _float_values(shape: tuple[int, ...], like: Any, distribution: str, generato
     """
     dtype = like.dtype
     values = draw(shape, dtype, distribution, generator)
-    known = like.reshape(-1).to(torch.float32)
+    known = like.detach().cpu().reshape(-1).to(torch.float32)  # the same numbers wherever the call is made
     known = known[torch.isfinite(known)]
     if known.numel() > 1 and bool((known != 0).any()):
         if distribution in ("normal", "uniform", "tails"):

@@ -202,6 +202,7 @@ class TrialRun:
         results: list[tuple[str, Any]] = []
         with raw():
             before = {p: _digest(t) for p, t in seen.items()}
+            given = {p: hashlib.sha256(_elements(t)).hexdigest() for p, t in seen.items()}
         torch.manual_seed(int(step["variant"]["seed"]) + 1)
         try:
             value = self._enter(builder, module, inputs)
@@ -220,7 +221,7 @@ class TrialRun:
             wanted = {*changed, *map(str, step.get("watch", ()))}
             results += [(p, t) for p, t in seen.items() if p in wanted and not p.startswith("grads.")]
             results += [(f"{p}.grad", t.grad) for p, t in seen.items() if t.is_leaf and t.grad is not None]
-            self._report(number, report, results, changed, before, inputs)
+            self._report(number, report, results, changed, given, inputs)
 
     def _enter(self, builder: InputBuilder, module: types.ModuleType, inputs: Inputs) -> Any:
         """Make the call, and its backward where gradients were recorded."""
@@ -240,7 +241,7 @@ class TrialRun:
 
     def _report(
         self, number: int, report: dict[str, Any], results: list[tuple[str, Any]], changed: list[str],
-        before: Mapping[str, str], inputs: Inputs,
+        digests: Mapping[str, str], inputs: Inputs,
     ) -> None:  # fmt: skip
         listing: list[dict[str, Any]] = []
         blob = bytearray()
@@ -269,7 +270,7 @@ class TrialRun:
         report |= {
             "results": listing,
             "changed": changed,
-            "inputs": hashlib.sha256("".join(sorted(f"{k}={v}" for k, v in before.items())).encode()).hexdigest(),
+            "inputs": hashlib.sha256("".join(sorted(f"{k}={v}" for k, v in digests.items())).encode()).hexdigest(),
             "launches": [dataclasses.asdict(n) for n in self.recorder.notes],
             "torch": self.watch.names,
             "broken_guards": inputs.broken_guards(),

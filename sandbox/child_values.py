@@ -81,23 +81,25 @@ def read_memory(tensor: Any, limit_bytes: int) -> Memory:
     """The contents of the tensor's storage, without touching pages nobody touched before."""
     with raw():
         storage = _untyped_storage(tensor)
-        if _is_cuda(tensor):
+        on_device = _is_cuda(tensor)
+        if on_device:
             if _storage_bytes(storage) > limit_bytes:
                 return _too_large(_storage_bytes(storage), limit_bytes)
             storage = _storage_cpu(storage)
         address, nbytes = _storage_ptr(storage), _storage_bytes(storage)
-        keep = storage
     if nbytes == 0 or address == 0:
         return Memory(nbytes, memoryview(b""), [], b"", "empty")
     view = memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B")
-    if nbytes >= _SPARSE_MIN_BYTES:
+    if on_device:
+        view = memoryview(bytearray(view))  # `storage`, the host's copy of the device memory, ends with this function
+        del storage
+    elif nbytes >= _SPARSE_MIN_BYTES:
         touched = touched_pages(address, nbytes)
         if touched is not None and len(touched) * PAGE_BYTES < nbytes // 2:
             return _sparse(view, touched, address, limit_bytes)
     if nbytes > limit_bytes:
         return _too_large(nbytes, limit_bytes)
     digest = hashlib.blake2b(view, digest_size=16).hexdigest()
-    del keep
     return Memory(nbytes, view, [], b"", digest)
 
 

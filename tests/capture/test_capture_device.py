@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+import torch
 
 from sandbox.capture import Capture, capture
 from sandbox.isolation import Limits
@@ -148,3 +149,21 @@ def test_answers_are_the_boards(target, lines):
     assert said[1] == f"{load_target(target).board.device_name} {lines[1]}"
     assert said[2:4] == lines[2:]
     assert len(taken.launches) == 1
+
+
+def test_what_is_read_of_a_device_outlives_the_hosts_copy_of_it(monkeypatch):
+    """A recorded value is sent some time after it was read; by then the copy's memory belongs to others."""
+    from sandbox import child_values
+
+    copies = []
+
+    def cpu(storage):
+        copies.append(torch.UntypedStorage.clone(storage))
+        return copies[-1]
+
+    monkeypatch.setattr(child_values, "_is_cuda", lambda tensor: True)
+    monkeypatch.setattr(child_values, "_storage_cpu", cpu)
+    tensor = torch.arange(4096, dtype=torch.int64)
+    memory = child_values.read_memory(tensor, 1 << 30)
+    copies[0].fill_(0xEE)
+    assert bytes(memory.dense) == tensor.numpy().tobytes()
