@@ -40,6 +40,8 @@ def affected_kernels(file: ChangedFile, language: Language) -> tuple[str, ...]:
 
 def _python_units(text: str) -> Mapping[str, str]:
     """Each jit kernel with everything of the file that decides what it does, as one normalised text."""
+    if "jit" not in text and re.search(r"\]\s*\(", text) is None:
+        return {}  # neither a kernel nor a launch: large data files need not be parsed
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

@@ -17,6 +17,7 @@ from agent.job import Budget, JobRequest, Options
 from agent.review.source import OwnerOf, Sighting, normal_python, owner_of_python
 from sandbox.bottleneck import classify
 from sandbox.kernel import Kernel
+from sandbox.profiler.metrics import Profile
 from sandbox.target import Target
 from skills.skill import load_library
 
@@ -90,14 +91,21 @@ def _resources(measured: Measurement, target: Target, owner: OwnerOf, filename: 
             message = f"{name} spills {spills} registers on {target.arch} ({scratch} bytes of scratch per lane)."
             remedy = "Smaller tiles, more warps or fewer pipeline stages need fewer registers."
             yield Sighting("spills", name, first, "", message, remedy, value=float(spills))
-        for b in classify(profile, target):
-            looped = b.evidence.get("global_atomic_count_in_loops", 0)
-            if b.name == "atomic-cas-loops" or (b.name == "atomics" and looped):
-                line = next((s.line for s in b.sites if s.file.endswith(filename)), first)
-                message = f"{name}: {b.statement}."
-                value = float(b.evidence.get("cas_loop_count", looped) or 0)
-                remedy = "Reduce within the workgroup first, or use a type that has an atomic instruction."
-                yield Sighting("atomics", name, line, b.name, message, remedy, value=value)
+        yield from _atomics(name, profile, target, first, filename)
+
+
+def _atomics(name: str, profile: Profile, target: Target, first: int, filename: str) -> Iterator[Sighting]:
+    """Compare-and-swap loops; or atomics inside the kernel's own loops, which those of the former are not."""
+    known = {b.name: b for b in classify(profile, target)}
+    found = known.get("atomic-cas-loops")
+    if found is None and profile.count("global_atomic_count_in_loops"):
+        found = known.get("atomics")
+    if found is None:
+        return
+    line = next((s.line for s in found.sites if s.file.endswith(filename)), first)
+    value = profile.count("cas_loop_count") or profile.count("global_atomic_count_in_loops")
+    remedy = "Reduce within the workgroup first, or use a type that has an atomic instruction."
+    yield Sighting("atomics", name, line, found.name, f"{name}: {found.statement}.", remedy, value=float(value))
 
 
 def _mend(request: JobRequest, baseline: Baseline, progress: Progress) -> tuple[Kernel | None, str]:

@@ -26,7 +26,7 @@ def open_pull(branches: Branches, after: str = LIBDEVICE, config: str = CONFIG) 
 
 @pytest.mark.slow
 def test_a_webhook_becomes_a_check_run_a_comment_and_a_suggestion(branches: Branches, service: Service) -> None:
-    """With the compiler: what is said of the fix was shown. A second push edits the same comment."""
+    """With the compiler: what is said of the fix was shown."""
     open_pull(branches, config="targets: [gfx942]\nevidence: compiled\n")
     github = service.github
     assert service.send("pull_request", service.pull_event("opened")).json() == {"status": "queued"}
@@ -42,12 +42,20 @@ def test_a_webhook_becomes_a_check_run_a_comment_and_a_suggestion(branches: Bran
     assert "```suggestion\n" in suggested["body"] and "results were not compared" in suggested["body"]
     assert "git apply" not in comment["body"]
 
+
+def test_a_second_push_edits_the_same_comment(branches: Branches, service: Service) -> None:
+    open_pull(branches)
+    github = service.github
+    service.send("pull_request", service.pull_event("opened"))
+    assert service.finished(1).introduced == 1
+    first = github.comments[0]["body"]
     branches.commit({"ops/k.py": LIBDEVICE.replace("mask = i < n", "mask = (i < n) & (i >= 0)"), "ops/j.py": LIBDEVICE})
     service.send("pull_request", service.pull_event())
     assert service.finished(2).introduced == 2
     assert len(github.comments) == 1 and "ops/j.py" in github.comments[0]["body"]
     assert [c["path"] for c in github.review_comments] == ["ops/k.py", "ops/j.py"], "no suggestion is repeated"
     assert description().checked > 20
+    assert github.comments[0]["body"] != first
 
 
 def test_a_dismissed_finding_stays_quiet_and_a_clean_push_resolves(branches: Branches, service: Service) -> None:
