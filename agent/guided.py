@@ -75,7 +75,9 @@ class GuidedProposer:
         self.population.set_best(measured)
         offers = self.skills.propose(measured, history)
         tried = {a.proposal.kernel.digest for a in history} | {measured.kernel.digest}
-        by_arm = self._skill_arms(measured, [p for p in offers.proposals if p.kernel.digest not in tried])
+        judged = {a.proposal.id for a in history if a.judgement is not None or a.fate is Fate.STEP}
+        fresh = [p for p in offers.proposals if p.kernel.digest not in tried and p.id not in judged]
+        by_arm = self._skill_arms(measured, fresh)
         unmatched = list(offers.unmatched)
         while arms := [*by_arm, *self._model_arms(measured)]:
             arm = self.policy.choose(arms, self._order(by_arm, arms))

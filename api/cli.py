@@ -73,7 +73,7 @@ def optimize(
     executor: Annotated[str, typer.Option(help="auto, gpu, emulator, interpreter or none.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="Seed of the inputs candidates see; secret without.")] = None,
     budget_s: Annotated[float, typer.Option(min=1, help="Seconds the search may take.")] = Budget().wall_s,
-    budget_minutes: Annotated[float | None, typer.Option(help="The same in minutes.")] = None,
+    budget_minutes: Annotated[float | None, typer.Option(min=0.02, help="The same in minutes; wins.")] = None,
     budget_evaluations: Annotated[
         int, typer.Option(min=1, help="Candidates that may be judged.")
     ] = Budget().evaluations,

@@ -33,6 +33,8 @@ def list_memory(as_json: JsonOption = False) -> None:
         told = [{name: getattr(w, name) for name in _WIN} for w in wins]
         show_json({"wins": told, "failures": [dict(zip(_FAILURE, f, strict=True)) for f in failures]})
         return
+    if not wins and not failures:
+        out.print("Nothing is remembered yet.")
     for win in wins:
         stale = "" if win.toolchain == toolchain() else f" (shown with {win.toolchain}; run `wavesmith memory check`)"
         out.print(f"win      {win.arch}  {win.title}: {win.effect}{stale}", markup=False)

@@ -289,7 +289,9 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         own = [o for mode, row in modes.items() if mode != "skills" for o in row.get("own", [])]
         cheats = [o for o in own if o[0].startswith("cheat")]
         good = [o for o in own if o[0] == "by hand"]
-        kept = "not proposed" if not good else "yes" if any(o[1] == "kept" for o in good) else f"no: {good[0][2]}"
+        final = any("by hand" in row.get("kept", ()) for row in modes.values())
+        once = any(o[1] == "kept" for o in good)
+        kept = "yes" if final else "on the way only" if once else f"no: {good[0][2]}" if good else "not proposed"
         first = next(iter(modes.values()))["bottleneck"]
         through = sum(o[1] != "dropped" for o in cheats)
         cells = [name, first, spell(modes.get("skills")), spell(modes.get("mixed")), kept, len(cheats), through]

@@ -160,6 +160,16 @@ def test_a_model_gets_its_turn_before_the_skills_use_up_the_evaluations() -> Non
     assert any(i.startswith("model") for i in play(guided(Skills(words), Rewrites(), evaluations=6), 6))
 
 
+def test_an_edit_that_was_judged_is_not_offered_again_from_another_candidate() -> None:
+    """The search leaves it out by its name; offering it alone would end the search before the model was asked."""
+    model = Rewrites()
+    proposer = guided(Skills(("a",)), model)
+    (first,) = proposer.propose(measured(), []).proposals
+    history = [attempt(first, Fate.KEPT)]
+    offers = proposer.propose(measured("y = 0\n"), history)
+    assert [p.id for p in offers.proposals] == ["model@1"]
+
+
 def test_it_ends_when_nothing_comes_of_it() -> None:
     model = Rewrites()
     proposer = guided(Skills(), model)
