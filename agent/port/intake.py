@@ -71,7 +71,7 @@ def _clone(url: str, folder: Path) -> str:
 def _read(path: Path, label: str, request: PortRequest, commit: str | None) -> Project:
     """The project, with all its files read, or only those reached when `include` names some of many."""
     files = _listed(path, request)
-    texts = _Texts(files, single=path.is_file())
+    texts = _Texts(files, single=path if path.is_file() else None)
     if path.is_file():
         wanted: list[str] | None = [next(name for name, file in files.items() if file == path.resolve())]
     else:
@@ -103,7 +103,7 @@ class _Texts:
     """Files read when they are asked for; what cannot be read is remembered with its reason, or raised for a single
     file."""
 
-    def __init__(self, files: Mapping[str, Path], *, single: bool) -> None:
+    def __init__(self, files: Mapping[str, Path], *, single: Path | None) -> None:
         self._files = files
         self._single = single
         self._read: dict[str, str | None] = {}
@@ -117,7 +117,8 @@ class _Texts:
 
     def _load(self, name: str) -> str | None:
         file = self._files[name]
-        first = self._single and not self._read
+        first = self._single is not None and not self._read
+        file = self._single if first and self._single is not None else file
         if file.stat().st_size > MAX_SOURCE_BYTES:
             message = f"the file is larger than {MAX_SOURCE_BYTES >> 20} MiB."
             if first:
