@@ -31,6 +31,8 @@ CUDA_WORDS = re.compile(
     r"|#\s*include\s*[<\"](cuda|cub|thrust|cooperative_groups|mma\.h|cute|cutlass|nvtx|curand|cublas|nvml)"
 )
 MAX_FILES = 3000
+INCLUDED = "include/"
+"""Where ported headers of `-I` folders go."""
 
 
 @contextmanager
@@ -91,12 +93,17 @@ def _read(path: Path, label: str, request: PortRequest, commit: str | None) -> P
         if name.endswith(".py"):
             sources |= _embedded(name, text, texts.data[name])
         elif _wanted(name, text, request, followed=wanted is not None and name not in wanted) and not _vendored(name):
-            sources[name] = ProjectFile(name, text, texts.data[name])
+            foreign = name.startswith(INCLUDED) and _is_foreign(files[name], request)
+            sources[name] = ProjectFile(name, text, texts.data[name], foreign=foreign)
         else:
             others[name] = text
     if path.is_file():
         others |= _neighbours(path, files, set(reached))
     return Project(label, sources, others, tuple(texts.skipped), commit, frozenset(wanted or ()))
+
+
+def _is_foreign(file: Path, request: PortRequest) -> bool:
+    return any(file.is_relative_to(folder.resolve()) for folder in request.include_folders)
 
 
 class _Texts:
@@ -168,7 +175,7 @@ def _with_followed(file: Path, request: PortRequest) -> dict[str, Path]:
     for p in outside:
         folder = next(folder for folder in folders if p.is_relative_to(folder))
         if CUDA_WORDS.search(p.read_text(encoding="utf-8", errors="replace")):
-            named.setdefault(f"include/{p.relative_to(folder).as_posix()}", p)
+            named.setdefault(INCLUDED + p.relative_to(folder).as_posix(), p)
     return named
 
 
