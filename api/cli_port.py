@@ -57,7 +57,7 @@ def port(
         targets=tuple(t for given in target or ["gfx942,gfx950"] for t in given.split(",") if t),
         style="inplace" if style == "inplace" else "hip",
         out=folder,
-        log=log.read_text(encoding="utf-8", errors="replace") if log is not None else None,
+        log=_log_text(log) if log is not None else None,
         include=tuple(include or ()),
         exclude=tuple(exclude or ()),
         include_folders=tuple(include_folder or ()),
@@ -77,6 +77,15 @@ def port(
     else:
         _show(result, folder)
     raise typer.Exit(result.exit_code)
+
+
+def _log_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as e:
+        raise InputError(
+            f"the log cannot be read ({e.strerror}).", file=path, remedy="Give the text a failed build printed."
+        ) from None
 
 
 def _show(result: PortResult, folder: Path) -> None:

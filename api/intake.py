@@ -15,6 +15,8 @@ from typing import Any
 from agent.job import parse_requirement
 from agent.patch import FileChange
 from agent.port.archive import is_archive, unpack
+from agent.port.intake import open_project
+from agent.port.request import PortRequest
 from api.jobs import INPUT_FOLDER, KINDS, job_folder
 from api.model_form import ModelForm
 from api.problems import ProblemError
@@ -115,7 +117,8 @@ def _options(settings: Settings, intake: Intake, names: Mapping[str, str]) -> di
 def _check_contents(intake: Intake, names: Mapping[str, str]) -> None:
     """Refuse at the door what no worker could use."""
     data = intake.uploads["file"][1]
-    if intake.kind == "port" and is_archive(Path(names["file"])):
+    if intake.kind == "port":
+        _check_project(data, names["file"])
         return
     kernel = parse_kernel(data, names["file"])
     if intake.kind == "optimize" and kernel.language is not Language.TRITON:
@@ -126,6 +129,19 @@ def _check_contents(intake: Intake, names: Mapping[str, str]) -> None:
         harness = parse_kernel(intake.uploads["harness"][1], names["harness"])
         if harness.language is not Language.TRITON:
             raise InputError("a harness is a Python file.", file=names["harness"], remedy="Send a .py file.")
+
+
+def _check_project(data: bytes, name: str) -> None:
+    """Read the upload as the port will, in a scratch folder whose path no message may show."""
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / name
+        file.write_bytes(data)
+        try:
+            with open_project(PortRequest(file, contained=True)):
+                pass
+        except InputError as e:
+            shown = name if e.file is None or Path(e.file).is_absolute() else e.file
+            raise InputError(e.message, file=shown, line=e.line, remedy=e.remedy) from None
 
 
 def _write_inputs(intake: Intake, names: Mapping[str, str], folder: Path) -> None:

@@ -31,6 +31,8 @@ CUDA_WORDS = re.compile(
     r"|#\s*include\s*[<\"](cuda|cub|thrust|cooperative_groups|mma\.h|cute|cutlass|nvtx|curand|cublas|nvml)"
 )
 MAX_FILES = 3000
+INCLUDED = "include/"
+"""Where ported headers of `-I` folders go."""
 
 
 @contextmanager
@@ -71,7 +73,7 @@ def _clone(url: str, folder: Path) -> str:
 def _read(path: Path, label: str, request: PortRequest, commit: str | None) -> Project:
     """The project, with all its files read, or only those reached when `include` names some of many."""
     files = _listed(path, request)
-    texts = _Texts(files, single=path.is_file())
+    texts = _Texts(files, single=path if path.is_file() else None)
     if path.is_file():
         wanted: list[str] | None = [next(name for name, file in files.items() if file == path.resolve())]
     else:
@@ -91,7 +93,8 @@ def _read(path: Path, label: str, request: PortRequest, commit: str | None) -> P
         if name.endswith(".py"):
             sources |= _embedded(name, text, texts.data[name])
         elif _wanted(name, text, request, followed=wanted is not None and name not in wanted) and not _vendored(name):
-            sources[name] = ProjectFile(name, text, texts.data[name])
+            foreign = name.startswith(INCLUDED) and _is_foreign(files[name], request)
+            sources[name] = ProjectFile(name, text, texts.data[name], foreign=foreign)
         else:
             others[name] = text
     if path.is_file():
@@ -99,11 +102,15 @@ def _read(path: Path, label: str, request: PortRequest, commit: str | None) -> P
     return Project(label, sources, others, tuple(texts.skipped), commit, frozenset(wanted or ()))
 
 
+def _is_foreign(file: Path, request: PortRequest) -> bool:
+    return any(file.is_relative_to(folder.resolve()) for folder in request.include_folders)
+
+
 class _Texts:
     """Files read when they are asked for; what cannot be read is remembered with its reason, or raised for a single
     file."""
 
-    def __init__(self, files: Mapping[str, Path], *, single: bool) -> None:
+    def __init__(self, files: Mapping[str, Path], *, single: Path | None) -> None:
         self._files = files
         self._single = single
         self._read: dict[str, str | None] = {}
@@ -117,7 +124,8 @@ class _Texts:
 
     def _load(self, name: str) -> str | None:
         file = self._files[name]
-        first = self._single and not self._read
+        first = self._single is not None and not self._read
+        file = self._single if first and self._single is not None else file
         if file.stat().st_size > MAX_SOURCE_BYTES:
             message = f"the file is larger than {MAX_SOURCE_BYTES >> 20} MiB."
             if first:
@@ -167,7 +175,7 @@ def _with_followed(file: Path, request: PortRequest) -> dict[str, Path]:
     for p in outside:
         folder = next(folder for folder in folders if p.is_relative_to(folder))
         if CUDA_WORDS.search(p.read_text(encoding="utf-8", errors="replace")):
-            named.setdefault(f"include/{p.relative_to(folder).as_posix()}", p)
+            named.setdefault(INCLUDED + p.relative_to(folder).as_posix(), p)
     return named
 
 

@@ -73,7 +73,6 @@ def answer_log(
     fresh = dict(texts)
     records: dict[Applied, None] = {}
     for path, errors in _by_path(log.errors, index).items():
-        named = path or (log.errors[0].file if log.errors else "")
         if path:
             fresh[path], answers = answer(fresh[path], errors, placed=False)
             records |= {Applied(path, f"log:{a.rule}", a.detail): None for a in answers}
@@ -82,7 +81,7 @@ def answer_log(
                 continue
             count = sum(e.key == d.key for e in errors)
             state = "the rules know this name" if d.symbol in known else "no rule knows it; the compiler decides"
-            records[Applied(path or named, "log", f"{count} times: {d.key.text}: {state}")] = None
+            records[Applied(path or d.file, "log", f"{count} times: {d.key.text}: {state}")] = None
     records |= {Applied("", "log", f"-D{d} taken from the build's command"): None for d in log.definitions}
     return fresh, list(records)
 

@@ -11,6 +11,7 @@ from agent.port.assemble import Assembled, assemble, new_path, rename_project
 from agent.port.build import UnitBuild, build_commands, build_units
 from agent.port.detectors import detect
 from agent.port.guardrails import refuse_edit
+from agent.port.includes import includes_of
 from agent.port.intake import open_project
 from agent.port.lint import lint
 from agent.port.logs import BuildLog, answer_log, read_log
@@ -206,8 +207,10 @@ def _raise_for_missing_include(errors: Sequence[Diagnostic], project: Project, u
     for d in errors:
         if d.key.message == "'_' file not found":
             header = d.key.header
+            places = ((p, i.line) for p, f in project.sources.items() for i in includes_of(f.text) if i.name == header)
+            file, line = next(places, (d.file, d.line))
             raise InputError(
-                f"`{header}` is included and was not found.", file=d.file, line=d.line,
+                f"`{header}` is included and was not found.", file=file, line=line,
                 remedy="Pass its folder with -I FOLDER, or give the folder that holds it.",
             )  # fmt: skip
 

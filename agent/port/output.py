@@ -34,6 +34,9 @@ def ported_files(project: Project, assembled: Assembled, request: PortRequest) -
             continue
         if text != original.text or name != path:
             data = restore_bytes(original.data, text)
+            if original.foreign:
+                changes.append(FileChange(name, None, data))
+                continue
             changes.append(FileChange(path, original.data, data, new_path=name if name != path else None))
     changes += [FileChange(path, None, text.encode()) for path, text in sorted(assembled.shims.items())]
     return OutputFiles(tuple(files), unified_diff(changes).decode("utf-8", "replace"))

@@ -52,12 +52,14 @@ class PortRequest:
 
 @dataclass(frozen=True)
 class ProjectFile:
-    """One text file of the project. `embedded` names the Python variable its text was taken from."""
+    """One text file of the project. `embedded` names the Python variable its text was taken from; a `foreign` file was
+    found in a folder of `-I`, so that its port is a new file of the output."""
 
     path: str
     text: str
     data: bytes
     embedded: str = ""
+    foreign: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sandbox.errors import WavesmithError
 Contract = Literal["exact", "weaker", "performance-only", "no-op"]
 _KEYS = frozenset(
     {"entry", "provides", "header", "requires", "contract", "rename", "note", "probe", "probe-host", "probing", "when",
-     "includes", "native"}
+     "unless", "includes", "native"}
 )  # fmt: skip
 
 
@@ -41,6 +41,8 @@ class ShimEntry:
     host_probes: tuple[str, ...]
     when: frozenset[str]
     """Further identifiers of which the source must use one (overloads are needed only with certain types)."""
+    unless: frozenset[str]
+    """Identifiers that show that the source was written for what HIP has itself."""
     includes: tuple[str, ...]
     native_since: tuple[int, int] | None
     """HIP version that brought it, where known: the emitted text steps aside from there on."""
@@ -93,7 +95,8 @@ def _entry(keys: Mapping[str, str], family: str, body: str) -> ShimEntry:
         requires=_listed(keys.get("requires")), contract=contract,  # type: ignore[arg-type]
         renamed=keys.get("rename") == "wavesmith", note=keys.get("note", ""), probes=_statements(keys.get("probe")),
         host_probes=_statements(keys.get("probe-host"), whole=True),
-        when=frozenset(_listed(keys.get("when"))), includes=_listed(keys.get("includes")),
+        when=frozenset(_listed(keys.get("when"))), unless=frozenset(_listed(keys.get("unless"))),
+        includes=_listed(keys.get("includes")),
         native_since=(int(major), int(minor)) if native else None, text=body,
     )  # fmt: skip
 

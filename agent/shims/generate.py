@@ -57,7 +57,8 @@ def plan_shims(words: frozenset[str], headers: Iterable[str], toolchain: Toolcha
             wanted.setdefault(word.removeprefix("entry:"), set())
     for symbol in sorted(words & entries_by_symbol().keys()):
         for entry in entries_by_symbol()[symbol]:
-            if (entry.when and not entry.when & words) or (entry.renamed and symbol in own):
+            taken = symbol in own and (entry.renamed or entry.when)  # the project brings it, for the types it uses
+            if (entry.when and not entry.when & words) or (entry.unless & words) or taken:
                 continue
             if (entry.probes or entry.host_probes) and f"{entry.name}:{symbol}" not in missing:
                 native.append(symbol)

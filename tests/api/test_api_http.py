@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +78,14 @@ def test_a_job_is_queued_and_shown(client: httpx.Client) -> None:
     assert any(j["id"] == job["id"] for j in client.get("/v1/jobs").json()["jobs"])
 
 
+def zipped(members: dict[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return data.getvalue()
+
+
 @pytest.mark.parametrize(
     ("data", "name", "form", "words"),
     [
@@ -89,6 +99,12 @@ def test_a_job_is_queued_and_shown(client: httpx.Client) -> None:
         (b"__global__ void k();", "k.cu", {}, "kind=port"),
         (b"not a zip", "k.zip", {}, "not a kernel source"),
         (b"not a zip", "k.zip", {"kind": "port"}, "archive cannot be read"),
+        (b"int main() {}\n", "k.cu", {"kind": "port"}, "k.cu: the file holds no CUDA"),
+        (b"\x7fELF\0\0", "k.cu", {"kind": "port"}, "k.cu: the file is binary"),
+        (b"__global__ void k() {\n", "k.cu", {"kind": "port"}, "k.cu:1: `{` is never closed"),
+        (b'#include "../x.cuh"\n__global__ void k() {}\n', "k.cu", {"kind": "port"}, "k.cu:1: `../x.cuh` lies outside"),
+        (zipped({"k.cu": KERNEL, "../x.cu": KERNEL}), "k.zip", {"kind": "port"}, "leaves the archive"),
+        (zipped({"k.cu": KERNEL, "x.h": b"\n" * (17 * 2**20)}), "k.zip", {"kind": "port"}, "more than is allowed"),
         (KERNEL, "..", {}, "file name"),
     ],
 )

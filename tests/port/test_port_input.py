@@ -7,10 +7,12 @@ from pathlib import Path
 
 import git
 import pytest
+from typer.testing import CliRunner
 
 from agent.port.intake import open_project
 from agent.port.loop import port
 from agent.port.request import PortRequest
+from api.cli import app
 from sandbox.errors import InputError
 
 KERNEL = "#include <cuda_runtime.h>\n__global__ void k(float* x) { x[threadIdx.x] *= 2.f; }\n"
@@ -47,6 +49,15 @@ def test_missing_include_is_named_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "a.cu").write_text('#include "not_here.cuh"\n' + KERNEL)
     message = refused(tmp_path / "a.cu")
     assert "not_here.cuh" in message and "-I FOLDER" in message
+    assert "a.cu:1:" in message
+
+
+@pytest.mark.parametrize("name", ["nothing.log", "."])
+def test_a_log_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.cu").write_text(KERNEL)
+    done = CliRunner().invoke(app, ["port", str(tmp_path / "a.cu"), "--log", str(tmp_path / name)])
+    assert isinstance(done.exception, InputError)
+    assert "the log cannot be read" in str(done.exception)
 
 
 def test_missing_include_is_found_with_its_folder(tmp_path: Path) -> None:
@@ -157,7 +168,7 @@ def test_a_failed_build_log_is_read(tmp_path: Path) -> None:
     log = "a.hip:3:7: error: use of undeclared identifier '__ldcs'\nx.cu(12): error: identifier \"foo\" is undefined\n"
     result = port(PortRequest(tmp_path / "a.cu", log=log, execute=False))
     entries = [a for a in result.rounds[0].applied if a.rule == "log"]
-    assert [a.file for a in entries] == ["a.hip", "x.cu"]
+    assert [a.file for a in entries] == ["a.cu", "x.cu"]
 
 
 def test_in_place_writes_one_file_for_both(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_cuda_headers_of_an_include_folder_are_ported(tmp_path: Path) -> None:
     )
     with open_project(PortRequest(tmp_path / "src" / "a.cu", include_folders=(tmp_path / "inc",))) as project:
         assert sorted(project.sources) == ["a.cu", "include/lib/s.cuh"]
+        assert project.sources["include/lib/s.cuh"].foreign and not project.sources["a.cu"].foreign
 
 
 def test_a_named_file_of_a_folder_brings_what_it_includes_and_nothing_else(tmp_path: Path) -> None:

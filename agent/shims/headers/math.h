@@ -212,3 +212,29 @@ static __device__ __forceinline__ void __sincosf(float x, float* s, float* c) { 
 //@ contract: exact
 //@ note: nvcc includes <math.h> by itself, so sources use these on the host without it
 //@ end
+
+//@ entry: minimum_of_types
+//@ provides: min, max
+//@ contract: exact
+//@ note: HIP takes double for mixed types on the device and int for everything on the host; these are CUDA's overloads
+#define WAVESMITH_ORDER(where, R, A, B) \
+  static inline where R min(A a, B b) { return (R)b < (R)a ? (R)b : (R)a; } \
+  static inline where R max(A a, B b) { return (R)a < (R)b ? (R)b : (R)a; }
+#define WAVESMITH_ORDER_MIXED(S, U) \
+  WAVESMITH_ORDER(__host__ __device__, U, S, U) WAVESMITH_ORDER(__host__ __device__, U, U, S) WAVESMITH_ORDER(__host__, U, U, U)
+WAVESMITH_ORDER_MIXED(int, unsigned)
+WAVESMITH_ORDER_MIXED(long, unsigned long)
+WAVESMITH_ORDER_MIXED(long long, unsigned long long)
+WAVESMITH_ORDER(__host__, long, long, long)
+WAVESMITH_ORDER(__host__, long long, long long, long long)
+#undef WAVESMITH_ORDER_MIXED
+#undef WAVESMITH_ORDER
+#define WAVESMITH_ORDER(where, R, A, B, suffix) \
+  static inline where R min(A a, B b) { return __builtin_fmin##suffix(a, b); } \
+  static inline where R max(A a, B b) { return __builtin_fmax##suffix(a, b); }
+WAVESMITH_ORDER(__host__ __device__, double, float, double, )
+WAVESMITH_ORDER(__host__ __device__, double, double, float, )
+WAVESMITH_ORDER(__host__, double, double, double, )
+WAVESMITH_ORDER(__host__, float, float, float, f)
+#undef WAVESMITH_ORDER
+//@ end

@@ -271,6 +271,7 @@ static inline hipblasStatus_t set_matmul_attribute(hipblasLtMatmulDesc_t d, hipb
 
 //@ entry: hipblas_compute_types
 //@ provides: hipblasGemmEx, hipblasGemmStridedBatchedEx, hipblasGemmBatchedEx, hipblasComputeType_t
+//@ unless: HIPBLAS_R_8I, HIPBLAS_R_16F, HIPBLAS_R_32F, HIPBLAS_R_16B, HIPBLAS_R_64F, hipblasDatatype_t
 //@ contract: exact
 //@ note: the interface with compute types, which is the one of CUDA 11 and later
 #define HIPBLAS_V2

@@ -1,4 +1,5 @@
 // std::min and std::max in device code stay what they are
+#include "shims/wavesmith_compat.h"
 #include <algorithm>
 #include <hip/hip_runtime.h>
 __global__ void k(const int* x, const long long* b, long long* y, int n) {
