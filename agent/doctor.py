@@ -69,6 +69,8 @@ def findings() -> Iterator[Finding]:
     git = shutil.which("git")
     remedy = "" if git else "Install git: ports of repositories need it."
     yield Finding("git", git is not None, git or "not installed", remedy)
+    second = shutil.which("rocjitsu")
+    yield Finding("rocjitsu", True, second or "not installed: no second opinion on emulated results (optional)")
     yield Finding("rocprofv3", True, shutil.which("rocprofv3") or "not installed: no hardware counters")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -125,10 +125,30 @@ def _kernel(
             note = _coverage(done)
         except CannotRepeat as e:
             note = f"not emulated: {e}"
-    found = rank(classify(profile, target, shape), classify_counters(profile, target, run_facts(profile, launch)))
+    counted = classify_counters(profile, target, run_facts(profile, launch))
+    found = rank(classify(profile, target, shape), counted, dropped_configs(launch))
     dtype = matrix_dtype(profile)
     return KernelProfile(
         name, len(group), profile, found, launch.grid, _bound(name, profile, target, dtype), dtype, note
+    )
+
+
+def dropped_configs(launch: Launch) -> Iterator[Bottleneck]:
+    """Configs of an autotuner that the target cannot run. Where the first is among them, what was tuned for is gone."""
+    tuned = launch.autotune
+    bad = [(n, c.reason) for n, c in enumerate(tuned.configs) if c.fits is False and c.reason] if tuned else []
+    if tuned is None or not bad:
+        return
+    reason = bad[0][1]
+    name = (
+        "lds-overflow" if reason.startswith("LDS") else "launch-limit" if "threads per" in reason else "dropped-configs"
+    )
+    yield Bottleneck(
+        name,
+        0.9 if bad[0][0] == 0 else 0.3,
+        f"{len(bad)} of {len(tuned.configs)} tuned configs cannot run, the {'first' if bad[0][0] == 0 else 'next'} "
+        f"because of {' '.join(reason.split())}",
+        {"dropped_configs": len(bad), "configs": len(tuned.configs)},
     )
 
 

@@ -3,10 +3,11 @@
     python benchmarks/bottlenecks.py [--only NAME ...] [--results FILE]
 
 Each case of `benchmarks/suite/cases.json` names its bottleneck, and where it shows on gfx942 only (LDS of 64 KiB) that
-target; gfx950 otherwise. A case is run by its own harness, compiled for the target and emulated; of all its kernels'
-bottlenecks the severest counts as named first. `does-not-build` is one. A case built around another bottleneck that
-does not build for the target either (CUDA's libdevice, options of NVIDIA) is repaired first, by the skill library's
-repairs alone, as `wavesmith optimize` does. Prints one line per case and the share that agrees; exits with 1 below 90%.
+target; gfx950 otherwise. A case is run by its own harness (or recorded at its large sizes where it says so), compiled
+for the target and emulated; of all its kernels' bottlenecks the severest counts as named first. `does-not-build` is
+one. A case built around another bottleneck that does not build for the target either (CUDA's libdevice, options of
+NVIDIA) is repaired first, by the skill library's repairs alone, as `wavesmith optimize` does. Prints one line per case
+and the share that agrees; exits with 1 below 90%.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from agent.profiling import profile_file, rank
 from benchmarks.run import Case, load_cases
 from benchmarks.tritonbench import one_line, read
 from sandbox.errors import WavesmithError
-from sandbox.kernel import load_kernel
+from sandbox.kernel import load_kernel, parse_kernel
 from sandbox.target import load_target
 from skills.skill import load_library
 
@@ -38,20 +39,32 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = "gfx950"
 WANTED = 0.9
 MAX_REPAIRS = 6
+LARGE = """\
+import {module} as module
+
+if __name__ == "__main__":
+    module.{entry}(*module.make_inputs(**{sizes!r}))
+"""
+"""Harness of a case whose bottleneck needs sizes that are multiples of its tiles: recorded, not executed."""
 NO_REPAIR = ("does-not-build", "lds-overflow", "launch-limit")
 """Bottlenecks that are what a repair would remove."""
 
 
-def measure(case: Case, target: str) -> dict[str, Any]:
+def measure(case: Case, target: str, large: bool = False) -> dict[str, Any]:
     """One row: the bottlenecks found, severest first."""
     row: dict[str, Any] = {"file": case.name, "target": target, "expected": case.bottleneck, "found": [], "reason": ""}
     kernel = load_kernel(case.kernel)
+    executor, harness = "interpreter", None
+    if large:
+        text = LARGE.format(module=case.kernel.stem, entry=case.entry, sizes=case.large)
+        executor, harness = "none", parse_kernel(text.encode(), "large_harness.py")
     request = JobRequest(
         kernel,
         load_target(target),
         case.kernel.name,
         case.kernel.read_bytes(),
-        options=Options(executor="interpreter"),
+        harness=harness,
+        options=Options(executor=executor),
     )
     try:
         if case.bottleneck not in NO_REPAIR:
@@ -109,11 +122,12 @@ def main() -> int:
     known = read(options.results) if options.results is not None else {}
     listing = json.loads((ROOT / "benchmarks" / "suite" / "cases.json").read_text())
     targets = {c["name"]: c["target"] for c in listing if "target" in c}
+    large = {c["name"] for c in listing if c.get("shown_at") == "large"}
     rows = []
     for case in load_cases():
         if options.only and case.name not in options.only:
             continue
-        row = known.get(case.name) or measure(case, targets.get(case.name, TARGET))
+        row = known.get(case.name) or measure(case, targets.get(case.name, TARGET), case.name in large)
         if options.results is not None and case.name not in known:
             with options.results.open("a") as out:
                 out.write(json.dumps(row) + "\n")

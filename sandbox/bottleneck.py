@@ -76,7 +76,7 @@ def _spills(profile: Profile, target: Target, launch: LaunchShape) -> Bottleneck
     weight = 1.0 if share is None else min(1.0, share / _HEAVY_SCRATCH_SHARE)
     return Bottleneck(
         "vgpr-spills",
-        0.4 + 0.5 * weight if looped else 0.3 + 0.3 * weight,
+        0.3 + 0.6 * weight if looped else 0.2 + 0.4 * weight,
         f"{spills} vector registers spill, {scratch} bytes of scratch per lane{where}",
         {"vgpr_spill_count": spills, "scratch_bytes": scratch, "scratch_count_in_loops": looped},
         profile.sites.get("scratch", ()),
@@ -179,23 +179,25 @@ def _transcendental(profile: Profile, target: Target, launch: LaunchShape) -> Bo
     if found is None or found[0] < 8:
         return None
     count, share = found
-    cost = share * (_TRANSCENDENTAL_SLOTS + _AROUND) / (1 + (_TRANSCENDENTAL_SLOTS - 1) * share)
-    cost = min(cost, 0.95)
+    matrix = profile.count("mfma_count_in_loops" if profile.count("valu_count_in_loops") else "mfma_count")
+    slots = 1 + (_TRANSCENDENTAL_SLOTS - 1) * share + _MATRIX_SLOTS * matrix * share / count
+    cost = min(share * (_TRANSCENDENTAL_SLOTS + _AROUND) / slots, 0.95)
     if cost < 0.4:
         return None
     return Bottleneck(
         "transcendental",
         min(0.6, 0.8 * cost),
-        f"{count} transcendental instructions and what surrounds them take about {cost:.0%} of the vector issue slots",
+        f"{count} transcendental instructions and what surrounds them take about {cost:.0%} of the issue slots",
         {"transcendental_count": count, "share": share, "issue_share": cost},
         profile.sites.get("transcendental", ()),
         at_most=1 / (1 - cost),
     )
 
 
-_TRANSCENDENTAL_SLOTS, _AROUND = 4, 8
-"""Issue slots of a transcendental (quarter rate), and the vector instructions that a function of the math library puts
-around each (range reduction, scaling, special cases; counted in compiled exp, tanh and erf)."""
+_TRANSCENDENTAL_SLOTS, _MATRIX_SLOTS, _AROUND = 4, 8, 8
+"""Issue slots of a transcendental (quarter rate) and of a matrix instruction (8 passes), and the vector instructions
+that a function of the math library puts around each transcendental (range reduction, scaling, special cases; counted in
+compiled exp, tanh and erf)."""
 
 
 _WIDEST_BYTES = 16
