@@ -211,6 +211,11 @@ static __device__ __forceinline__ void __sincosf(float x, float* s, float* c) { 
 //@ includes: math.h
 //@ contract: exact
 //@ note: nvcc includes <math.h> by itself, so sources use these on the host without it
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+using std::isnormal;
+using std::signbit;
 //@ end
 
 //@ entry: minimum_of_types

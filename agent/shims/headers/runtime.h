@@ -274,5 +274,6 @@ static inline hipblasStatus_t set_matmul_attribute(hipblasLtMatmulDesc_t d, hipb
 //@ unless: HIPBLAS_R_8I, HIPBLAS_R_16F, HIPBLAS_R_32F, HIPBLAS_R_16B, HIPBLAS_R_64F, hipblasDatatype_t
 //@ contract: exact
 //@ note: the interface with compute types, which is the one of CUDA 11 and later
+// hipblasGemmEx, hipblasGemmStridedBatchedEx and hipblasGemmBatchedEx then take a hipblasComputeType_t.
 #define HIPBLAS_V2
 //@ end
