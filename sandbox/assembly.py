@@ -332,7 +332,8 @@ def statement_digest(statement: ast.stmt) -> str:
 
 
 def harness_statements(source: str, launch_lines: Iterable[int | None]) -> tuple[str, ...]:
-    """Digests of the module-level statements that launched something and define nothing a function uses."""
+    """Digests of the module-level statements that launched something and define nothing a function uses, and of those
+    after the first of them that define nothing either: they look at its results."""
     tree = ast.parse(source)
     lines = {line for line in launch_lines if line is not None}
     used = {
@@ -347,6 +348,7 @@ def harness_statements(source: str, launch_lines: Iterable[int | None]) -> tuple
         if isinstance(top, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom)):
             continue
         stored = {n.id for n in ast.walk(top) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        if not stored & used and any(top.lineno <= line <= (top.end_lineno or top.lineno) for line in lines):
+        launches = any(top.lineno <= line <= (top.end_lineno or top.lineno) for line in lines)
+        if not stored & used and (launches or found):
             found.append(statement_digest(top))
     return tuple(found)

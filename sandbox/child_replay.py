@@ -20,6 +20,7 @@ from sandbox.assembly import statement_digest
 from sandbox.child_decode import CannotDecode, Decoder, Redraw
 from sandbox.child_entries import _paths as argument_tensors
 from sandbox.child_forms import execute, load_module
+from sandbox.child_spelled import is_module_launch, repeated_launch
 from sandbox.child_values import raw, tensors_in
 from sandbox.tensor_file import TensorFile
 
@@ -66,7 +67,7 @@ def _import(session: Session, skip: frozenset[str]) -> Any:
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
     tree = ast.parse(path.read_bytes(), str(path))
-    tree.body = [s for s in tree.body if statement_digest(s) not in skip]
+    tree.body = [s for s in tree.body if statement_digest(s) not in skip and not (skip and is_module_launch(s))]
     module = load_module(path, path.stem)
     module.__spec__ = importlib.machinery.ModuleSpec(path.stem, None, origin=str(path))
     try:
@@ -162,11 +163,8 @@ def _kernel(launch: Mapping[str, Any], decoder: Decoder) -> Any:
         layer = getattr(layer, "fn", None)
     options = {k: decoder.value(v) for k, v in launch["options"].items() if k not in own}
     grid = _grids(launch) if tuned else tuple(launch["grid"])
-
-    def call(**values: Any) -> None:
-        kernel[grid](**{k: v for k, v in values.items() if k not in own}, **options)
-
-    return call
+    place = (int(launch["place"][0]), int(launch["place"][1]))
+    return repeated_launch(decoder.module, kernel, str(launch["kernel"]), place, own, options, grid)
 
 
 def _grids(launch: Mapping[str, Any]) -> Any:

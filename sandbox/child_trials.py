@@ -27,13 +27,14 @@ from sandbox.child_driver import StandInDriver, run_once
 from sandbox.child_entries import EntryTracker
 from sandbox.child_executors import Stopwatch, executor
 from sandbox.child_inputs import CannotBuild, InputBuilder, Inputs, flatten
+from sandbox.child_spelled import is_module_launch, repeated_launch
 from sandbox.child_trial_launches import TrialRecorder, choose_config
 from sandbox.child_values import Encoder, SnapshotStore, raw, read_memory, storage_of, tensors_in
 from sandbox.compile_cache import CompileCache
 from sandbox.frames import FrameWriter
 from sandbox.harness import Job
 from sandbox.target import load_target
-from sandbox.workload import EntryCall, StoredWorkload, load_workload
+from sandbox.workload import EntryCall, StoredWorkload, launch_place, load_workload
 
 POISON_BYTE = 0xFF
 """Every byte of memory allocated without a value: a NaN in each floating type, an unlikely number in each integer."""
@@ -166,7 +167,10 @@ class TrialRun:
         source = path.read_bytes()
         tree = ast.parse(source, str(path))
         skipped = set(self.stored.workload.skip_statements)
-        tree.body = [s for s in tree.body if statement_digest(s) not in skipped]
+        launched = any(e.kind == "kernel" for e in self.stored.workload.entries)
+        tree.body = [
+            s for s in tree.body if statement_digest(s) not in skipped and not (launched and is_module_launch(s))
+        ]
         digest = hashlib.sha256(source).hexdigest()
         self.channel.send("trial-source", {"sha256": digest, **(_device() if self.gpu else {})})
         module = types.ModuleType(path.stem)
@@ -302,12 +306,9 @@ def callable_of(entry: EntryCall, module: types.ModuleType, receiver: Any, store
     launch = stored.workload.launches[entry.launches[0]]
     tuned = set(launch.autotune.configs[launch.autotune.index].kwargs) if launch.autotune is not None else set()
     options = {k: v.value for k, v in launch.options.items() if launch.autotune is None}
-
-    def call(**kwargs: Any) -> None:
-        own = {k: v for k, v in kwargs.items() if k not in tuned | set(launch.heuristics)}
-        found[launch.grid](**own, **options)
-
-    return call
+    place = launch_place(stored.workload, entry)
+    own = tuned | set(launch.heuristics)
+    return repeated_launch(module, found, launch.kernel, place, own, options, launch.grid)
 
 
 def _fitting(gradient: Any, output: Any) -> Any:

@@ -28,6 +28,7 @@ from sandbox.workload import (
     TensorRecord,
     Value,
     Workload,
+    launch_place,
 )
 
 _VALUE: TypeAdapter[Any] = TypeAdapter(Value)
@@ -167,6 +168,7 @@ def _entry_job(workload: Workload, entry: EntryCall, inputs: InputVariant) -> di
     data["poisoned"] = sorted({tensors[p].storage for p in inputs.poison if p in tensors})
     if entry.kind == "kernel":
         data["launch"] = _LAUNCH.dump_python(workload.launches[entry.launches[0]], mode="json")
+        data["launch"]["place"] = launch_place(workload, entry)
     return data
 
 

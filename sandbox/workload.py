@@ -342,6 +342,15 @@ class StoredWorkload:
     """Compile results by `CompileRecord.blob`, as `sandbox.compiling.unpack` takes them."""
 
 
+def launch_place(workload: Workload, entry: EntryCall) -> tuple[int, int]:
+    """Which of the file's statements at module level that launch this kernel an entry of kind `kernel` came from, and
+    of how many, in the order of their lines."""
+    same = [e for e in workload.entries if e.kind == "kernel" and e.qualname == entry.qualname]
+    lines = {e.index: workload.launches[e.launches[0]].call_line or 0 for e in same}
+    places = sorted(set(lines.values()))
+    return places.index(lines[entry.index]), len(places)
+
+
 def save(stored: StoredWorkload, folder: Path) -> Path:
     """Write the folder (created where missing); returns it. Compile results are left out: they can be made again."""
     folder.mkdir(parents=True, exist_ok=True)
