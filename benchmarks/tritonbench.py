@@ -1,7 +1,10 @@
 """Capture every Triton file of a folder for several targets and print what launched, what compiled, and why not.
 
     python benchmarks/tritonbench.py DIR [--targets gfx942,gfx950] [--results FILE] [--only REGEX]
-        [--limit N] [--executor none] [--jobs N]
+        [--limit N] [--executor none] [--jobs N] [--repair]
+
+`--repair`: files that do not build are given to the skills, and count as repaired when what comes out builds; nothing
+is said about their results.
 
 Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. One JSON line per file is
 appended to the results file once it is known; a second run leaves out what is there. Nothing a file does stops it.
@@ -12,17 +15,29 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from agent.baseline import take_baseline
+from agent.bench import SandboxBench
+from agent.candidate import Attempt, Judgement, Measurement, Offers, Proposal
+from agent.events import Progress
+from agent.fix import SkillProposer
+from agent.job import Budget, JobRequest, Options
+from agent.search import Search
 from sandbox.capture import Capture, capture
 from sandbox.errors import WavesmithError
 from sandbox.isolation import Limits
-from sandbox.kernel import load_kernel
+from sandbox.kernel import Kernel, load_kernel
 from sandbox.target import Target, load_target
+from sandbox.verdict import Accepted, Correctness, Speed
+from skills.skill import load_library
 
 
 def main() -> None:
@@ -36,6 +51,7 @@ def main() -> None:
     parser.add_argument("--wall-s", type=float, default=240.0)
     parser.add_argument("--launch-s", type=float, default=10.0)
     parser.add_argument("--jobs", type=int, default=1, help="files at a time")
+    parser.add_argument("--repair", action="store_true")
     options = parser.parse_args()
     targets = [load_target(name) for name in options.targets.split(",")]
     files = [f for f in sorted(options.folder.glob("*.py")) if re.search(options.only, f.name)]
@@ -43,6 +59,8 @@ def main() -> None:
     limits = Limits(wall_s=options.wall_s, launch_s=options.launch_s)
     for row in run(files, targets, limits, options.results, options.executor, options.jobs):
         print(line(row, targets), flush=True)
+    if options.repair:
+        repair(files, targets, options.results)
     rows = [row for row in read(options.results).values() if row["file"] in {f.name for f in files}]
     print(summary(rows, targets))
 
@@ -60,6 +78,54 @@ def run(
             with results.open("a") as out:
                 out.write(json.dumps(row) + "\n")
             yield row
+
+
+def repair(files: Sequence[Path], targets: Sequence[Target], results: Path) -> None:
+    """What the skills make of files that do not build. Rows are appended: of a file the last one counts."""
+    known = read(results)
+    for file in files:
+        row = known.get(file.name, {})
+        failing = [t for t in targets if row.get("targets", {}).get(t.arch)]
+        if failing and "repaired" not in row:
+            row["repaired"] = {t.arch: repaired(file, t) for t in failing}
+            print(f"{file.name[:44]:44} repaired: {row['repaired']}", flush=True)
+            with results.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+
+
+class Repairs:
+    """Proposes until a file builds, and accepts what builds."""
+
+    def __init__(self, target: Target, bench: SandboxBench) -> None:
+        self.skills, self.bench = SkillProposer(target, load_library(), has_clock=False), bench
+
+    def propose(self, measured: Measurement, history: Sequence[Attempt]) -> Offers:
+        return Offers(()) if measured.builds else self.skills.propose(measured, history)
+
+    def measure(self, kernel: Kernel) -> Measurement:
+        return self.bench.measure(kernel)
+
+    def judge(self, baseline: Measurement, proposal: Proposal) -> Judgement:
+        return Judgement(Accepted(Correctness.COMPILED, Speed.NONE, None, built_now=True))
+
+
+def repaired(file: Path, target: Target) -> str:
+    """The skills that made a file build, or why none did."""
+    request = JobRequest(
+        kernel=load_kernel(file), path=file.name, original=file.read_bytes(), target=target,
+        options=Options(executor="none"),
+    )  # fmt: skip
+    progress = Progress()
+    try:
+        baseline = take_baseline(request, progress)
+        repairs = Repairs(target, SandboxBench(request, baseline, progress))
+        found = Search(baseline.measurement, repairs, repairs, Budget(wall_s=300.0), progress).run()
+    except WavesmithError as e:
+        return f"fault: {one_line(str(e))}"
+    if found.measured.builds:
+        return "builds with " + ", ".join(dict.fromkeys(a.proposal.origin for a in found.best.steps))
+    refused = [r.reason for r in found.refusals] or [f.sentence for f in found.measured.failures]
+    return f"no: {one_line(refused[0]) if refused else 'nothing applies'}"
 
 
 def read(results: Path) -> dict[str, dict[str, Any]]:
@@ -132,7 +198,9 @@ def summary(rows: Sequence[Mapping[str, Any]], targets: Sequence[Target]) -> str
     lines.append(f"every launch executed: {complete}; harness passed: {sum(r['harness'] == 'passed' for r in rows)}")
     for target in targets:
         built = sum(not row["targets"].get(target.arch, ["?"]) for row in launched)
-        lines.append(f"{target.arch}: {built} compile and may launch as they are")
+        mended = sum(str(row.get("repaired", {}).get(target.arch, "")).startswith("builds") for row in launched)
+        after = f"; {built + mended} with the skills" if mended else ""
+        lines.append(f"{target.arch}: {built} compile and may launch as they are{after}")
     return "\n".join(lines)
 
 
