@@ -77,7 +77,8 @@ def answer_log(
             fresh[path], answers = answer(fresh[path], errors, placed=False)
             records |= {Applied(path, f"log:{a.rule}", a.detail): None for a in answers}
         for d in errors:
-            if rule_for(d) is not None and path:
+            rule = rule_for(d)
+            if rule is not None and path and not rule.needs_place:
                 continue
             count = sum(e.key == d.key for e in errors)
             state = "the rules know this name" if d.symbol in known else "no rule knows it; the compiler decides"
