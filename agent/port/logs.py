@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agent.port.includes import Include, PathIndex
 from agent.port.request import Project
 from agent.port.result import Applied
-from agent.port.rule_table import answer, rule_for
+from agent.port.rule_table import Answer, answer
 from sandbox.hip_diagnostics import Diagnostic
 
 MAX_LOG_CHARACTERS = 16 * 2**20
@@ -73,12 +73,12 @@ def answer_log(
     fresh = dict(texts)
     records: dict[Applied, None] = {}
     for path, errors in _by_path(log.errors, index).items():
+        answers: list[Answer] = []
         if path:
             fresh[path], answers = answer(fresh[path], errors, placed=False)
             records |= {Applied(path, f"log:{a.rule}", a.detail): None for a in answers}
         for d in errors:
-            rule = rule_for(d)
-            if rule is not None and path and not rule.needs_place:
+            if any(d.key.text in a.detail for a in answers):
                 continue
             count = sum(e.key == d.key for e in errors)
             state = "the rules know this name" if d.symbol in known else "no rule knows it; the compiler decides"
