@@ -343,7 +343,7 @@ def harness_statements(source: str, launch_lines: Iterable[int | None]) -> tuple
         for node in ast.walk(top)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
-    found = []
+    found: list[str] = []
     for top in tree.body:
         if isinstance(top, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Import, ast.ImportFrom)):
             continue
