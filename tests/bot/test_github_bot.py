@@ -118,7 +118,7 @@ def test_a_head_that_moves_while_it_is_reviewed_drops_the_result(branches: Branc
 
 def test_a_newer_push_ends_the_review_that_runs(branches: Branches, service: Service) -> None:
     """The older one is not waited for: its kernel file would run for minutes."""
-    slow = KERNEL + "\nimport time\ntime.sleep(100)\n"
+    slow = KERNEL.replace("* 2.0", "* 3.0") + "\nimport time\ntime.sleep(100)\n"
     open_pull(branches, slow, config="targets: [gfx942]\nevidence: compiled\n")
     service.send("pull_request", service.pull_event("opened"))
     deadline = time.monotonic() + 60
