@@ -390,6 +390,11 @@ def informative(results: Results) -> bool:
         if isinstance(value, TensorValue) and value.data.size:
             numbers = decode(value.dtype, value.data)
             finite = np.isfinite(numbers)
-            if 2 * int(finite.sum()) >= numbers.size and (numbers.size == 1 or np.ptp(numbers[finite].real) > 0):
+            if 2 * int(finite.sum()) >= numbers.size and (numbers.size == 1 or _varies(numbers[finite].real)):
                 return True
     return False
+
+
+def _varies(numbers: npt.NDArray[Any]) -> bool:
+    """Whether not all are the same; booleans too."""
+    return bool(numbers.size and (numbers != numbers[0]).any())

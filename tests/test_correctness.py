@@ -168,3 +168,6 @@ def test_constant_and_unknown_results_say_nothing():
     assert not informative({"a": tensor(np.zeros(9))})
     assert not informative({"a": tensor(np.full(9, np.nan))})
     assert informative({"a": tensor(np.zeros(9)), "b": tensor(np.arange(9.0))})
+    assert informative({"a": tensor(np.array([True, False, True]))}) and not informative(
+        {"a": tensor(np.ones(9, bool))}
+    )

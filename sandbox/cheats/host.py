@@ -198,11 +198,13 @@ def _root(node: ast.expr) -> tuple[str | None, int]:
 
 
 def _import_guard(node: ast.Try | ast.TryStar) -> bool:
-    """`try: import x / except ImportError: import y`, or a fall-back constant: nothing is called."""
+    """`try: import x / except ImportError: import y`, nested or with a fall-back constant: nothing is called."""
     blocks = [node.body, node.orelse, node.finalbody, *(h.body for h in node.handlers)]
     plain = (ast.Import, ast.ImportFrom, ast.Pass)
     return all(
-        isinstance(s, plain) or (isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant | ast.Name))
+        isinstance(s, plain)
+        or (isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant | ast.Name))
+        or (isinstance(s, ast.Try | ast.TryStar) and _import_guard(s))
         for block in blocks
         for s in block
     ) and any(isinstance(s, ast.Import | ast.ImportFrom) for s in node.body)

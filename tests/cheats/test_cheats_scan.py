@@ -59,7 +59,10 @@ GUARDED_IMPORT = """
 try:
     from triton.language.extra import libdevice
 except ImportError:
-    from triton.language.math import exp
+    try:
+        from triton.language.math import exp
+    except ImportError:
+        exp = None
 """
 AUTOTUNED = """
 @triton.autotune(configs=[triton.Config({}, num_warps=w) for w in (4, 8)], key=["n"])
