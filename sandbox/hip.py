@@ -23,6 +23,7 @@ from sandbox.compile_cache import CompileCache
 from sandbox.errors import InputError, SandboxError
 from sandbox.hip_diagnostics import Diagnostic, Note, parse_diagnostics
 from sandbox.toolchain import Toolchain
+from sandbox.yaml_text import FAST_LOADER
 
 HOST = "host"
 _FORMAT = 3
@@ -216,7 +217,7 @@ def code_object_metadata(code_object: bytes, toolchain: Toolchain) -> dict[str, 
         file.flush()
         text = _tool_output([str(toolchain.tool("llvm-readelf")), "--notes", file.name], toolchain)
     start, end = text.find("---\n"), text.rfind("...")
-    loaded = yaml.load(text[start:end], _fast_loader()) if start >= 0 else {}
+    loaded = yaml.load(text[start:end], FAST_LOADER) if start >= 0 else {}
     return loaded if isinstance(loaded, dict) else {}
 
 
@@ -271,10 +272,6 @@ def _resources(entry: dict[str, Any], name: str) -> KernelResources:
         max_workgroup_threads=int(entry[".max_flat_workgroup_size"]), kernarg_bytes=int(entry[".kernarg_segment_size"]),
         dynamic_stack=bool(entry.get(".uses_dynamic_stack", False)), args=args,
     )  # fmt: skip
-
-
-def _fast_loader() -> Any:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _tail(text: str) -> str:

@@ -27,6 +27,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
 from sandbox.errors import InputError
+from sandbox.yaml_text import line_of
 
 MAX_BYTES = 1024 * 1024
 TensorDtype = Literal[
@@ -134,16 +135,4 @@ def _is_union_member(key: int | str) -> bool:
 def _line(text: str, keys: Sequence[int | str]) -> int | None:
     """The line of the innermost key that exists."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
-    line = node.start_mark.line + 1 if node is not None else None
-    for key in keys:
-        if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if k.value == str(key)), None)
-            if found is None:
-                return line
-            line, node = found[0].start_mark.line + 1, found[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-            node = node.value[key]
-            line = node.start_mark.line + 1
-        else:
-            return line
-    return line
+    return line_of(node, keys) if node is not None else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, cast
+from typing import Annotated, Literal, Protocol, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from sandbox.errors import InputError, WavesmithError
 from sandbox.kernel import Kernel, Language
 from sandbox.target import Target, known_archs
+from sandbox.yaml_text import FAST_LOADER, line_of, unique_key_loader
 from skills.condition import Condition, ConditionError, parse_condition
 from skills.facts import VOCABULARY, Facts
 
@@ -201,26 +202,8 @@ class Library:
         return self.skills[skill_id]
 
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The parser in C where it is installed: the library is read by every command."""
-
-
-class _UniqueKeyLoader(_Loader):  # type: ignore[misc]
-    """YAML keeps the last of two equal keys silently; a skill file may not hold any."""
-
-
-def _unique_mapping(loader: Any, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-    seen: set[object] = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if key in seen:
-            raise yaml.MarkedYAMLError(problem=f"key {key!r} appears twice", problem_mark=key_node.start_mark)
-        seen.add(key)
-    mapping: dict[Any, Any] = loader.construct_mapping(node, deep)
-    return mapping
-
-
-_UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique_mapping)
+_UniqueKeyLoader = unique_key_loader(FAST_LOADER)
+"""In C where that is installed: the library is read by every command."""
 
 
 def parse_skill_data(text: str, file: str | Path) -> SkillData:
@@ -244,26 +227,9 @@ def parse_skill_data(text: str, file: str | Path) -> SkillData:
         raise InputError(
             f"{place}: {message}.",
             file=file,
-            line=_line_of(yaml.compose(text, _UniqueKeyLoader), first["loc"]),
+            line=line_of(yaml.compose(text, _UniqueKeyLoader), first["loc"]),
             remedy="See skills/skill.py for the schema.",
         ) from None
-
-
-def _line_of(node: Any, path: tuple[int | str, ...]) -> int:
-    """The 1-based line of a YAML path, or of its deepest part that exists."""
-    line = int(node.start_mark.line) + 1
-    for part in path:
-        if isinstance(node, yaml.MappingNode):
-            pair = next(((k, v) for k, v in node.value if k.value == part), None)
-            if pair is None:
-                return line
-            line, node = int(pair[0].start_mark.line) + 1, pair[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-            line = int(node.start_mark.line) + 1
-        else:
-            return line
-    return line
 
 
 def load_skill(folder: Path) -> Skill:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from sandbox.errors import WavesmithError
 from sandbox.hip_diagnostics import Diagnostic
 from sandbox.hip_source import Edit, HipSource, apply_edits
+from sandbox.yaml_text import FAST_LOADER
 
 RULES_FILE = "diagnostic_rules.yaml"
 Text = Annotated[str, Field(min_length=1)]
@@ -71,7 +72,7 @@ def load_rules() -> tuple[DiagnosticRule, ...]:
 
 def parse_rules(text: str) -> tuple[DiagnosticRule, ...]:
     """The rules of a table's text; ids are unique."""
-    rows: list[Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or []
+    rows: list[Any] = yaml.load(text, FAST_LOADER) or []
     rules: dict[str, DiagnosticRule] = {}
     for number, row in enumerate(rows, 1):
         try:

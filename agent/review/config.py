@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Hashable
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from agent.review.finding import RULES, Level
 from sandbox.errors import InputError
 from sandbox.target import load_target
+from sandbox.yaml_text import line_of, unique_key_loader
 
 CONFIG_NAME = ".wavesmith.yml"
 MAX_CONFIG_BYTES = 64 * 1024
@@ -112,21 +112,7 @@ def _matches(path: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatch.fnmatchcase(path, g) or fnmatch.fnmatchcase(path, g.replace("**/", "")) for g in globs)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML keeps the last of two equal keys silently; here they are an error."""
-
-
-def _unique_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-    seen: set[object] = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, Hashable) or key in seen:
-            raise yaml.MarkedYAMLError(problem=f"the key {key!r} appears twice", problem_mark=key_node.start_mark)
-        seen.add(key)
-    return loader.construct_mapping(node, deep)
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique_mapping)
+_Loader = unique_key_loader(yaml.SafeLoader)
 
 
 def parse_config(data: bytes, file: str = CONFIG_NAME) -> ReviewConfig:
@@ -156,24 +142,9 @@ def parse_config(data: bytes, file: str = CONFIG_NAME) -> ReviewConfig:
 
 def _refused(loc: tuple[int | str, ...], kind: str, message: str, file: str, node: Any) -> InputError:
     place = ".".join(str(p) for p in loc) or "the file"
-    line = _line_of(node, loc)
+    line = line_of(node, loc)
     if kind == "extra_forbidden":
         keys = ", ".join(ReviewConfig.model_fields)
         return InputError(f"{place} is not a key.", file=file, line=line, remedy=f"Keys are {keys}.")
     said = message.removeprefix("Value error, ")
     return InputError(f"{place}: {said}.", file=file, line=line, remedy="Correct the value; see docs/ci.md.")
-
-
-def _line_of(node: Any, path: tuple[int | str, ...]) -> int:
-    """The 1-based line of a YAML path, or of its deepest part that exists."""
-    line = int(node.start_mark.line) + 1
-    for part in path:
-        if isinstance(node, yaml.MappingNode):
-            pair = next(((k, v) for k, v in node.value if k.value == part), None)
-            if pair is None:
-                return line
-            line, node = int(pair[0].start_mark.line) + 1, pair[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-            line = int(node.start_mark.line) + 1
-    return line

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from sandbox.yaml_text import FAST_LOADER
+
 _LABEL = re.compile(r"^([\w.$@]+):")
 _BLOCK = re.compile(r"^(?:\.LBB\d+_\d+:|; %bb\.\d+:)")
 _DEPTH = re.compile(r"(?:Loop Header|in Loop: Header=\S+):? ?Depth=(\d+)")
@@ -75,7 +77,7 @@ def resources(asm: str, kernel: str) -> Resources:
     start, end = asm.find(".amdgpu_metadata"), asm.find(".end_amdgpu_metadata")
     if start < 0 or end < 0:
         raise ValueError("the assembly holds no .amdgpu_metadata section")
-    data: Mapping[str, Any] = yaml.load(asm[start:end].split("\n", 1)[1].rstrip(), Loader=_LOADER)
+    data: Mapping[str, Any] = yaml.load(asm[start:end].split("\n", 1)[1].rstrip(), Loader=FAST_LOADER)
     for entry in data.get("amdhsa.kernels", ()):
         if entry[".name"] == kernel:
             return Resources(
@@ -92,9 +94,6 @@ def resources(asm: str, kernel: str) -> Resources:
                 dynamic_stack=bool(entry.get(".uses_dynamic_stack", False)),
             )
     raise ValueError(f"the assembly holds no kernel named {kernel}")
-
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def code_bytes(asm: str, kernel: str) -> int | None:
