@@ -64,10 +64,10 @@ def _on_gpu(plan: Sequence[PlannedCall], run: Run) -> Trial:
     answered = [c for c in run(wide, "interpreter", _ORACLE_WALL_S).calls if c.executed and c.error is None]
     inside = {c.request.number for c in answered if not c.findings}
     asked = [c for c in plan if c.recorded or c.number in inside or (c.step.variant.kind == "seed" and _safe(c))]
-    trial = run([_plain(c) for c in asked] + _again(asked), "gpu", math.inf)
-    if trial.failure is not None:
-        asked = [c for c in asked if c.recorded]
-        trial = run([_plain(c) for c in asked] + _again(asked), "gpu", math.inf)
+    for chosen in (asked, [c for c in asked if c.recorded]):
+        trial = run([_plain(c) for c in chosen] + _again(chosen), "gpu", math.inf)
+        if trial.failure is None:
+            break
     return replace(trial, calls=trial.calls + tuple(answered))
 
 

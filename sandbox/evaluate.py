@@ -125,6 +125,7 @@ class Evaluator:
         self._rng = np.random.default_rng(seed)
         self.steps: list[Step] = plan_steps(workload.workload, self._rng, budget_s=self.options.budget_s)
         self._baseline_trial: Trial | None = None
+        self._references: list[Reference] | None = None
         self._trials: dict[tuple[str, str], Trial] = {}
 
     # --- the main path ----------------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ class Evaluator:
         findings = self._scan(gate, candidate)
         if (rejected := gate.first()) is not None:
             return Evaluation(rejected, Correctness.NONE, gate.checks(), findings)
-        expected = references(self.workload, self.steps, self.baseline_trial)
+        expected = self.references
         trial = self._candidate_trial(candidate, expected, executor)
         before = self._parent_trial(parent, expected, executor)
         base = {"findings": findings, "baseline_profiles": profiles_of(before, self.target)}
@@ -166,11 +167,11 @@ class Evaluator:
         base["candidate_profiles"] = profiles_of(trial, self.target)
         if (rejected := gate.first()) is not None:
             return Evaluation(rejected, Correctness.COMPILED, gate.checks(), **base)  # type: ignore[arg-type]
-        level, doubt = self._level(gate, candidate, trial, expected, executor)
+        blind = find_blind_edits(self.baseline, candidate)
+        level, doubt = self._level(gate, candidate, trial, expected, blind, executor)
         gain = self._improvement(parent or self.baseline, before, candidate, trial, expected)
         built_now = not builds(before) and builds(trial)
         worth_it = gain.gain is not None or built_now or parent is None
-        blind = find_blind_edits(self.baseline, candidate)
         if level is Correctness.INTERPRETED and executor == "interpreter" and worth_it and not blind.orders:
             level, doubt = self._emulated_too(gate, candidate, expected)
         if (rejected := gate.first()) is not None:
@@ -188,11 +189,16 @@ class Evaluator:
         )
 
     def _level(
-        self, gate: Gate, candidate: Kernel, trial: Trial, expected: list[Reference], executor: str
+        self,
+        gate: Gate,
+        candidate: Kernel,
+        trial: Trial,
+        expected: list[Reference],
+        blind: BlindEdits,
+        executor: str,
     ) -> tuple[Correctness, str | None]:
         """How far the candidate is shown to be right, and what is missing; the emulator and the harness are asked where
         the executed calls show nothing."""
-        blind = find_blind_edits(self.baseline, candidate)
         level, doubt = self._correctness(trial, expected, blind, executor)
         if doubt is not None and level is Correctness.COMPILED and expected and executor == "interpreter":
             level, doubt = (level, doubt) if blind.orders else self._emulated(gate, candidate, expected, doubt)
@@ -247,6 +253,13 @@ class Evaluator:
 
             self._baseline_trial = run_baseline(wanted, self.reference_executor, run)
         return self._baseline_trial
+
+    @property
+    def references(self) -> list[Reference]:
+        """What the baseline answered, the same for every candidate."""
+        if self._references is None:
+            self._references = references(self.workload, self.steps, self.baseline_trial)
+        return self._references
 
     def _parent_trial(self, parent: Kernel | None, expected: list[Reference], executor: str) -> Trial:
         if parent is None or parent.digest == self.baseline.digest:
@@ -374,7 +387,7 @@ class Evaluator:
             theirs = Gate(gate.disabled)
             self._emulated(theirs, self.baseline, expected, "")
             shared = {f.check for f in theirs.failures}
-            if own.failures and all(f.check in shared for f in own.failures):
+            if all(f.check in shared for f in own.failures):
                 return Correctness.INTERPRETED, "emulated, the code objects of both versions give other results"
         gate.failures += own.failures
         return level, doubt
