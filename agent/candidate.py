@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sandbox.kernel import Kernel
@@ -150,6 +150,13 @@ class Candidate:
 
     def extend(self, attempt: Attempt) -> Candidate:
         return Candidate(attempt.proposal.kernel, (*self.steps, attempt))
+
+    def as_proposal(self, name: str) -> Proposal:
+        """The chain as one proposal, with what each of its steps promised; there must be one."""
+        promised = dict.fromkeys(e for step in self.steps for e in step.proposal.expects)
+        invisible = any(step.proposal.invisible for step in self.steps)
+        last = self.steps[-1].proposal
+        return replace(last, id=name, kernel=self.kernel, expects=tuple(promised), invisible=invisible)
 
 
 def correctness_of(verdict: Verdict | None) -> Correctness:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agent.baseline import Baseline
 from agent.bench import SandboxBench
-from agent.candidate import Attempt, Candidate, Fate, Proposal, describe, speed_of
+from agent.candidate import Attempt, Fate, describe, speed_of
 from agent.events import Progress
 from agent.guided import bottleneck_names
 from agent.job import JobRequest
@@ -35,7 +35,9 @@ def remember(memory: Memory, request: JobRequest, baseline: Baseline, found: Fou
         return f"{len(dropped)} ideas that did not help are remembered"
     progress = Progress()
     other = replace(request, options=replace(request.options, seed=secrets.randbits(62)))
-    judgement = SandboxBench(other, baseline, progress).judge(baseline.measurement, _whole(found.best))
+    judgement = SandboxBench(other, baseline, progress).judge(
+        baseline.measurement, found.best.as_proposal("the win again")
+    )
     verdict = judgement.verdict
     if not isinstance(verdict, Accepted) or not verdict.correctness.validated:
         memory.store_failures(arch, [(first, own[0].proposal.title, f"did not hold again: {describe(verdict)}")])
@@ -48,14 +50,6 @@ def remember(memory: Memory, request: JobRequest, baseline: Baseline, found: Fou
 
 def _joined(steps: Sequence[Attempt], field: str) -> str:
     return "; ".join(dict.fromkeys(str(getattr(a.proposal, field)) for a in steps))
-
-
-def _whole(best: Candidate) -> Proposal:
-    promised = dict.fromkeys(e for step in best.steps for e in step.proposal.expects)
-    invisible = any(step.proposal.invisible for step in best.steps)
-    return replace(
-        best.steps[-1].proposal, id="the win again", kernel=best.kernel, expects=tuple(promised), invisible=invisible
-    )
 
 
 def check_wins(memory: Memory, progress: Progress) -> list[tuple[Win, bool, str]]:

@@ -198,18 +198,11 @@ class Search:
             judgement = last.judgement
             if judgement is not None and last.against is not None and last.against.digest != self.start.kernel.digest:
                 self.progress.step("judging the whole patch against the original")
-                judgement = self.bench.judge(self.start, _whole(best))
+                judgement = self.bench.judge(self.start, best.as_proposal("the whole patch"))
             if judgement is not None and isinstance(judgement.verdict, Accepted):
                 return best, judgement
             best = Candidate(last.parent, best.steps[:-1])
         return best, None
-
-
-def _whole(candidate: Candidate) -> Proposal:
-    """The chain as one proposal, with what each of its steps promised."""
-    promised = dict.fromkeys(e for step in candidate.steps for e in step.proposal.expects)
-    invisible = any(step.proposal.invisible for step in candidate.steps)
-    return replace(candidate.steps[-1].proposal, id="the whole patch", expects=tuple(promised), invisible=invisible)
 
 
 def _moved_on(before: Sequence[Failure], after: Sequence[Failure]) -> bool:

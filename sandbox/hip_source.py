@@ -402,11 +402,3 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
         pieces += [text[at : edit.start], edit.text]
         at = edit.end
     return "".join([*pieces, text[at:]])
-
-
-def rename_words(text: str, names: dict[str, str]) -> str:
-    """Every whole identifier of `names` replaced, outside comments and strings."""
-    source = HipSource(text)
-    if not source.words & names.keys():
-        return text
-    return "".join(names.get(t.text, t.text) if t.kind == "word" else t.text for t in source.tokens)

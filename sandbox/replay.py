@@ -77,12 +77,6 @@ class EntryResult:
     known: bool = False
     launches: tuple[int, ...] = ()
 
-    def output_tensors(self) -> tuple[TensorRecord, ...]:
-        """Returned tensors, then watched arguments in order of their path, then input gradients."""
-        returned = self.outputs.tensors() if self.outputs is not None else ()
-        changed = tuple(self.mutated[k] for k in sorted(self.mutated))
-        return returned + changed + tuple(self.input_grads[k] for k in sorted(self.input_grads))
-
 
 @dataclass(frozen=True, slots=True)
 class Replay:

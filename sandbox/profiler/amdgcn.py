@@ -67,11 +67,6 @@ class Resources:
     dynamic_stack: bool
 
 
-def kernel_names(asm: str) -> list[str]:
-    """Every kernel of the text, in order."""
-    return re.findall(r"^\s*\.amdhsa_kernel\s+(\S+)", asm, re.M)
-
-
 def resources(asm: str, kernel: str) -> Resources:
     """Raises ValueError when the text has no metadata for `kernel`."""
     start, end = asm.find(".amdgpu_metadata"), asm.find(".end_amdgpu_metadata")
