@@ -9,15 +9,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
-OPTIONS = frozenset(
-    {
-        "num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu", "matrix_instr_nonkdim", "kpack",
-        "enable_fp_fusion", "allow_flush_denorm", "launch_cooperative_grid", "schedule_hint", "cache_modifier",
-        "eviction_policy", "volatile", "max_contiguous", "multiple_of", "inline_asm_elementwise", "warp_specialize",
-        "disallow_acc_multi_buffer", "loop_unroll_factor", "flatten", "sem", "scope",
-    }
-)  # fmt: skip
-"""Words that change the code but not what the interpreter does."""
+from sandbox.cheats import UNSEEN_WORDS
+
+OPTIONS = UNSEEN_WORDS | {"inline_asm_elementwise"}
+"""The validator's own list, and inline assembly."""
 
 
 def interpreter_sees(before: str, after: str) -> bool:

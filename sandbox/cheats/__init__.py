@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from sandbox.cheats.finding import Finding, Severity
 from sandbox.cheats.host import Item, host_items
-from sandbox.cheats.kernel_rules import BlindEdits, blind_edits, kernel_items
+from sandbox.cheats.kernel_rules import UNSEEN_WORDS, BlindEdits, blind_edits, kernel_items
 from sandbox.cheats.names import TARGET_QUERIES
 from sandbox.cheats.scope import scope_items
 from sandbox.cheats.source import Source, read_source
 from sandbox.kernel import Kernel, Language
 
-__all__ = ["BlindEdits", "Finding", "Severity", "find_blind_edits", "scan"]
+__all__ = ["UNSEEN_WORDS", "BlindEdits", "Finding", "Severity", "find_blind_edits", "scan"]
 
 
 def scan(baseline: Kernel, candidate: Kernel) -> list[Finding]:

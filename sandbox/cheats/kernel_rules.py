@@ -76,6 +76,8 @@ _SEMANTIC_KEYWORDS = frozenset(("sem", "scope", "volatile", "max_num_imprecise_a
 _HARMLESS_KEYWORDS = frozenset(("cache_modifier", "eviction_policy"))
 _PROMISES = frozenset(("multiple_of", "max_contiguous", "max_constancy", "assume", "assume_aligned"))
 _BARRIERS = frozenset(("debug_barrier",))
+UNSEEN_WORDS = _OPTION_KEYWORDS | _SEMANTIC_KEYWORDS | _HARMLESS_KEYWORDS | _PROMISES | _BARRIERS
+"""Words that change the code but not what the interpreter does."""
 
 
 def blind_edits(baseline: Source, candidate: Source) -> BlindEdits:
