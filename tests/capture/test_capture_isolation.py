@@ -49,7 +49,7 @@ def test_time_limit_ends_daemons_too(tmp_path):
     """
     ended, _ = run(code, Limits(wall_s=1.5), tmp_path)
     assert ended.ending == "timeout"
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 50
     time.sleep(0.3)
     mine = descendants(os.getpid()) - {os.getpid()}
     assert not [pid for pid in mine if b"time.sleep(60)" in _cmdline(pid)]

@@ -53,7 +53,7 @@ def tool(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(tool: str, tmp_path: Path, behave: str, timeout_s: float = 20.0):
+def run(tool: str, tmp_path: Path, behave: str, timeout_s: float = 100.0):
     env = {"PATH": os.environ["PATH"], "BEHAVE": behave, "DATA": str(DATA)}
     return run_rocprof(["true"], PASSES, tmp_path / "out", executable=tool, env=env, timeout_s=timeout_s)
 
@@ -69,7 +69,7 @@ def test_trace_and_passes_become_one_data_set(tool: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("behave", "note"),
     [
-        ("hang pass0", r"pass0: it did not end within 2 s and was stopped"),
+        ("hang pass0", r"pass0: it did not end within 8 s and was stopped"),
         ("abort pass0", r"pass0: it ended with -6: E20 error 38: Request exceeds the capabilities"),
         ("nothing pass0", r"pass0: it ended well but wrote nothing"),
         ("nothing trace", r"trace: it ended well but wrote nothing"),
@@ -77,8 +77,8 @@ def test_trace_and_passes_become_one_data_set(tool: str, tmp_path: Path) -> None
 )
 def test_a_misbehaving_pass_costs_only_its_own_counters(tool: str, tmp_path: Path, behave: str, note: str) -> None:
     start = time.monotonic()
-    data = run(tool, tmp_path, behave, timeout_s=2.0 if "hang" in behave else 20.0)
-    assert time.monotonic() - start < 15
+    data = run(tool, tmp_path, behave, timeout_s=8.0 if "hang" in behave else 100.0)
+    assert time.monotonic() - start < 200
     assert any(re.match(note, n) for n in data.notes), data.notes
     assert any("TCC_RW_REQ_sum" in d.counters for d in data.dispatches)
 
