@@ -134,14 +134,18 @@ def measure(folder: Path, baseline: str, candidate: str) -> PairTiming:
     return time_pair(*specs, plan=PLAN)
 
 
+def doubted(timing: PairTiming) -> bool:
+    return any("not steady" in s for s in timing.suspicions)
+
+
 def test_real_processes_fast_against_slow(folder):
-    """Forty times the work is seen. A busy machine is doubted, rightly: the first of a few steady measurements counts."""
+    """Forty times the work is seen. A busy machine is doubted, rightly: the first steady measurement of six counts."""
     for _ in range(6):
         timing = measure(folder, "slow", "fast")
-        if not any("not steady" in s for s in timing.suspicions):
+        if not doubted(timing):
             break
     assert timing.interval.low > 1, timing
-    assert timing.gain or any("not steady" in s for s in timing.suspicions), timing
+    assert timing.gain or doubted(timing), timing
 
 
 def samples(device_us: float, late_us: float = 0.0, host_us: float = 0.0) -> list[Sample]:
