@@ -170,6 +170,7 @@ class _Argument:
     kind: str
     dtype: str | None
     storage_bytes: int | None
+    integer: int | None
 
 
 def _arguments(launch: Launch, recording: Recording) -> Iterator[_Argument]:
@@ -177,7 +178,9 @@ def _arguments(launch: Launch, recording: Recording) -> Iterator[_Argument]:
     for argument in launch.args:
         tensor = argument.value.tensor
         dtype = tensor.dtype if tensor else None
-        yield _Argument(argument.name, argument.kind, dtype, sizes.get(tensor.storage) if tensor else None)
+        storage = sizes.get(tensor.storage) if tensor else None
+        scalar = argument.value.value
+        yield _Argument(argument.name, argument.kind, dtype, storage, scalar if type(scalar) is int else None)
 
 
 def _compile_facts(record: CompileRecord) -> dict[str, FactValue]:

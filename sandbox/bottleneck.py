@@ -182,7 +182,7 @@ def _transcendental(profile: Profile, target: Target, launch: LaunchShape) -> Bo
     matrix = profile.count("mfma_count_in_loops" if profile.count("valu_count_in_loops") else "mfma_count")
     slots = 1 + (_TRANSCENDENTAL_SLOTS - 1) * share + _MATRIX_SLOTS * matrix * share / count
     cost = min(share * (_TRANSCENDENTAL_SLOTS + _AROUND) / slots, 0.95)
-    if cost < 0.4:
+    if cost < 0.4 or _waits_for_memory(profile, target):
         return None
     return Bottleneck(
         "transcendental",
@@ -199,6 +199,31 @@ _TRANSCENDENTAL_SLOTS, _MATRIX_SLOTS, _AROUND = 4, 8, 8
 that a function of the math library puts around each transcendental (range reduction, scaling, special cases; counted in
 compiled exp, tanh and erf)."""
 
+
+def _waits_for_memory(profile: Profile, target: Target) -> bool:
+    """Whether a compute unit's share of the memory bandwidth lets its vector instructions hide behind the accesses.
+
+    True only without matrix instructions: kernels that have them read most of what they need from a cache. A wave's
+    vector instruction keeps one of the unit's SIMDs for `wavefront_size / 16` cycles.
+    """
+    suffix = "_count_in_loops" if profile.count("valu_count_in_loops") else "_count"
+    kinds = ("global_load", "global_store")
+    lane_bytes = sum(profile.count(f"{k}{suffix}") * (profile.number(f"{k}_mean_bytes") or 0) for k in kinds)
+    if profile.count("mfma_count") or not lane_bytes or not target.is_amd:
+        return False
+    board = target.board
+    bytes_per_cycle = board.hbm_gb_per_s / (board.compute_units * board.max_clock_ghz)
+    memory_cycles = lane_bytes * target.wavefront_size / bytes_per_cycle
+    slots = sum(profile.count(f"{kind}{suffix}") for kind in _VECTOR)
+    slots += (_TRANSCENDENTAL_SLOTS - 1) * profile.count(f"transcendental{suffix}")
+    issue_cycles = slots * target.wavefront_size / _SIMD_LANES / target.simds_per_cu
+    return issue_cycles < _HIDDEN * memory_cycles
+
+
+_SIMD_LANES = 16
+_HIDDEN = 1.5
+"""Times what the accesses take: below it, fewer instructions shorten the run little or not at all (an fp32 softmax has
+1.2 on an MI350X and 0.7 on an MI300X)."""
 
 _WIDEST_BYTES = 16
 """Of one access of one lane."""

@@ -20,6 +20,7 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "target.arch": "compiler architecture, for example gfx950",
         "target.vendor": "amd or nvidia",
         "target.xcds": "dies with their own L2",
+        "target.l2_bytes_per_xcd": "L2 of one die, bytes",
         "target.compute_units": "CUs or SMs of the board",
         "target.lds_bytes_per_workgroup": "LDS one workgroup may use, bytes",
         "target.max_threads_per_workgroup": "threads one workgroup may have",
@@ -49,6 +50,7 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "launch.grid_axes": "largest number of grid axes above 1",
         "launch.grid_threads": "largest grid x block, threads",
         "launch.arg_dtypes": "dtypes of tensor arguments",
+        "launch.integers": "integer scalars of the launches, as NAME=VALUE",
         "launch.max_tensor_bytes": "largest tensor argument, bytes of storage",
         "vgpr_count": "vector registers per lane, AccVGPRs included",
         "sgpr_count": "scalar registers per wave",
@@ -102,6 +104,8 @@ class ArgLike(Protocol):
     def dtype(self) -> str | None: ...
     @property
     def storage_bytes(self) -> int | None: ...
+    @property
+    def integer(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,7 @@ def target_facts(target: Target, *, allow_approx: bool = False) -> dict[str, Val
         "target.arch": target.arch,
         "target.vendor": target.vendor,
         "target.xcds": target.board.xcds,
+        "target.l2_bytes_per_xcd": target.board.l2_bytes_per_xcd,
         "target.compute_units": target.board.compute_units,
         "target.lds_bytes_per_workgroup": target.lds_bytes_per_workgroup,
         "target.max_threads_per_workgroup": target.max_threads_per_workgroup,
@@ -175,6 +180,7 @@ def launch_facts(
     args: Iterable[ArgLike], grid: tuple[int, ...], options: Mapping[str, Any], target: Target
 ) -> dict[str, Value]:
     """Facts of one recorded launch. `grid` in programs; `options` as given at the launch or by the assumed config."""
+    args = tuple(args)
     tensors = [a for a in args if a.kind == "tensor"]
     programs = 1
     for n in grid:
@@ -191,6 +197,9 @@ def launch_facts(
     }
     if options.get("num_stages") is not None:
         facts["launch.num_stages"] = int(options["num_stages"])
+    integers = tuple(sorted(f"{a.name}={a.integer}" for a in args if a.kind == "scalar" and a.integer is not None))
+    if integers:
+        facts["launch.integers"] = integers
     sizes = [a.storage_bytes for a in tensors if a.storage_bytes is not None]
     if sizes:
         facts["launch.max_tensor_bytes"] = max(sizes)

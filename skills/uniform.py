@@ -6,7 +6,7 @@ import libcst as cst
 
 from skills.idioms import assignments, method_call, tl_call
 from skills.literals import int_value
-from skills.triton_source import JitFunction, TritonSource, argument, dotted_name
+from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, walk
 
 _SCALAR_CALLS = ("program_id", "num_programs", "cdiv", "sum", "max", "min")
 _ELEMENTWISE = ("abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "maximum", "minimum", "where", "floor", "ceil")
@@ -89,6 +89,10 @@ class Uniformity:
             return code(node)
         return None if not isinstance(node.operator, cst.Add) else f"{left} + {right}"
 
+    def is_scalar(self, node: cst.BaseExpression) -> bool:
+        """Whether the expression is known to have no lanes."""
+        return not self.is_block(node) and self.scalar_of(node) is not None
+
     def is_block(self, node: cst.BaseExpression, depth: int = 0) -> bool:
         """Whether the expression is known to have lanes."""
         if depth > 8:
@@ -129,3 +133,20 @@ class Uniformity:
         if isinstance(call.args[0].value, cst.Name):
             texts += [self._source.code(v) for v in self._given(call.args[0].value.value)]
         return any("None" in t or "dot(" in t for t in texts)
+
+
+def every_access_masked(source: TritonSource, function: JitFunction) -> bool:
+    """Whether every load and store of many lanes has a mask, so that a larger block cannot run past an end.
+
+    Without one the kernel relies on sizes that are multiples of its block, of which only smaller blocks are sure.
+    """
+    uniformity = Uniformity(source, function)
+    for node in walk(function.node.body):
+        call = tl_call(source, node, "load", "store")
+        if call is None:
+            continue
+        pointer = argument(call, "pointer", 0)
+        mask = argument(call, "mask", 2 if tl_call(source, node, "store") is not None else 1)
+        if mask is None and (pointer is None or not uniformity.is_scalar(pointer.value)):
+            return False
+    return True

@@ -52,6 +52,23 @@ def test_transcendentals_count_by_issue_slots() -> None:
     assert found(valu_count_in_loops=1000, transcendental_count_in_loops=30) == {}
 
 
+def test_instructions_that_hide_behind_memory_are_no_bottleneck() -> None:
+    """AdamW: 28 bytes an element against two divisions and a root. Twenty times the arithmetic is another matter."""
+    adamw = {
+        "global_load_count": 4,
+        "global_load_mean_bytes": 16,
+        "global_store_count": 3,
+        "global_store_mean_bytes": 16,
+    }
+    assert "transcendental" not in found(valu_count=160, transcendental_count=20, **adamw)
+    assert "transcendental" in found(valu_count=1600, transcendental_count=400, **adamw)
+    assert "transcendental" in found(valu_count=160, transcendental_count=20, mfma_count=8, **adamw), (
+        "data from a cache"
+    )
+    inner = {"valu_count_in_loops": 160, "transcendental_count_in_loops": 20}
+    assert "transcendental" in found(**inner, **adamw), "a loop that reads nothing"
+
+
 def test_narrow_accesses() -> None:
     narrow = found(global_load_count=8, global_load_mean_bytes=2.0, global_store_count=8, global_store_mean_bytes=4.0)[
         "narrow-accesses"

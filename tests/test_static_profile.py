@@ -149,6 +149,21 @@ def test_comparison_needs_the_named_metric_to_move() -> None:
     assert not unknown.gain and unknown.unmoved == ("l2_hit_rate",)
 
 
+@pytest.mark.parametrize(
+    ("after", "gain"),
+    [
+        ({"instructions": 396, "valu_count_in_loops": 200}, False),
+        ({"instructions": 300, "valu_count_in_loops": 200}, False),
+        ({"instructions": 300, "valu_count_in_loops": 150}, True),
+    ],
+)
+def test_a_few_instructions_less_or_less_beside_a_loop_is_no_gain(after: dict[str, int], gain: bool) -> None:
+    target = load_target("gfx942")
+    before = {"instructions": 400, "valu_count_in_loops": 200}
+    old, new = (Profile("k", "gfx942", {n: Metric(n, v) for n, v in side.items()}) for side in (before, after))
+    assert compare_static(old, new, {"instructions": "down"}, target).gain is gain
+
+
 def test_lds_over_the_limit_is_worse_whatever_improved() -> None:
     target = load_target("gfx942")
     shallow = profile("gemm", num_warps=8, num_stages=2)

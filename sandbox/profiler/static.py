@@ -220,6 +220,8 @@ def compare_static(
         before, after = baseline.number(name), candidate.number(name)
         if before is None or after is None or not _moved(before, after, direction):
             unmoved.append(name)
+        elif name in _BULK and _negligible(baseline, candidate, name):
+            unmoved.append(name)
         else:
             improved[name] = (before, after)
     worsened = _worsened(baseline, candidate, target)
@@ -252,6 +254,17 @@ def _moved(before: float, after: float, direction: str) -> bool:
             return before > 0 and after == 0
         case _:
             return False
+
+
+_BULK: Mapping[str, str] = {"instructions": "valu_count_in_loops", "valu_count": "valu_count_in_loops"}
+"""Counts of most of the code, with the part of them that decides where the kernel has loops."""
+_NOTICED = 0.95
+
+
+def _negligible(baseline: Profile, candidate: Profile, name: str) -> bool:
+    """Whether a count of much fell by too little to matter, or only in code that runs once beside a loop."""
+    pairs = [(baseline.number(n), candidate.number(n)) for n in (name, _BULK[name])]
+    return any(before and after is not None and after > _NOTICED * before for before, after in pairs)
 
 
 def _worsened(baseline: Profile, candidate: Profile, target: Target) -> dict[str, tuple[float, float]]:

@@ -1,0 +1,155 @@
+"""Matrix products as people write them in Triton: which names are sizes and tile, and which tiles to try first."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import libcst as cst
+
+from sandbox.analytic import OPERAND_BYTES, Gemm, Tile, rank
+from sandbox.target import Dtype, Target
+from skills.facts import Facts
+from skills.idioms import names_in, tl_call
+from skills.knobs import tile_names
+from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, walk
+
+_DTYPES: Mapping[str, Dtype] = {
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "int8": "int8",
+    "float8_e4m3fn": "fp8",
+    "float8_e4m3fnuz": "fp8",
+    "float8_e5m2": "fp8",
+    "float8_e5m2fnuz": "fp8",
+}
+_ALIKE = 2
+"""Candidates of one BM x BN: what the model cannot tell apart (warps, stages) must not crowd out other tiles."""
+_SIDES, _DEPTHS, _WARPS = (16, 32, 64, 128, 256), (16, 32, 64, 128, 256), (4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class GemmLoop:
+    """One loop over k with one `tl.dot`, by the names of the kernel's parameters."""
+
+    m: str
+    n: str
+    k: str
+    block_m: str
+    block_n: str
+    block_k: str
+    masked: frozenset[str]
+    """Tile names whose axis some mask bounds: only these may grow beyond what the launch had."""
+
+
+def gemm_loop(source: TritonSource, function: JitFunction, current: Mapping[str, int]) -> GemmLoop | None:
+    """The product a kernel computes; None when it is none, or when a size is not the kernel's own parameter."""
+    loops = [n for n in walk(function.node.body) if isinstance(n, cst.For) and list(_calls(source, n.body, "dot"))]
+    if len(loops) != 1 or len(list(_calls(source, function.node.body, "dot"))) != 1:
+        return None
+    tiles = set(tile_names(source, function, current))
+    sides = _accumulator(source, function, tiles)
+    depth = names_in(loops[0].iter) & tiles or {n for n in tiles if sides and n not in sides}
+    if sides is None or len(depth) != 1 or depth & set(sides):
+        return None
+    k = next(iter(depth))
+    scalars = {p.name for p in function.params if not p.constexpr}
+    sizes = [_size_of(source, function, tile, scalars) for tile in (*sides, k)]
+    sizes[2] = sizes[2] or next(iter(sorted(names_in(loops[0].iter) & scalars)), None)
+    sizes = [given or _by_convention(scalars, letter) for given, letter in zip(sizes, "mnk", strict=True)]
+    if None in sizes or len(set(sizes)) != 3:
+        return None
+    m, n, depth_size = (str(s) for s in sizes)
+    bounds = _mask_names(source, function)
+    pairs = ((sides[0], m), (sides[1], n), (k, depth_size))
+    return GemmLoop(m, n, depth_size, *sides, k, frozenset(tile for tile, size in pairs if size in bounds))
+
+
+def first_tiles(
+    loop: GemmLoop, current: Mapping[str, int], facts: Facts, target: Target, most: int
+) -> list[dict[str, int]]:
+    """Knobs of the `most` tiles that the analytic model puts first and the target's LDS holds, best first."""
+    sizes: dict[str, int] = {}
+    for name, _, value in (s.partition("=") for s in facts.names("launch.integers")):
+        sizes[name] = max(sizes.get(name, 0), int(value))
+    dtypes = {_DTYPES[d] for d in facts.names("launch.arg_dtypes") if d in _DTYPES}
+    if not {loop.m, loop.n, loop.k} <= sizes.keys() or not dtypes:
+        return []
+    dtype = min(dtypes, key=lambda d: (OPERAND_BYTES[d], d))  # the result is rarely narrower than the operands
+    if dtype not in target.board.peak_tflop_per_s:
+        return []
+    gemm = Gemm(sizes[loop.m], sizes[loop.n], sizes[loop.k], dtype)
+    names = (loop.block_m, loop.block_n, loop.block_k, "num_warps", "num_stages")
+    found: list[dict[str, int]] = []
+    alike: Counter[tuple[int, int]] = Counter()
+    for tile in rank(gemm, _tiles(loop, current, gemm, target), target):
+        values = (tile.block_m, tile.block_n, tile.block_k, tile.num_warps, tile.num_stages)
+        changed = {n: v for n, v in zip(names, values, strict=True) if current.get(n) != v}
+        if changed and alike[values[:2]] < _ALIKE:
+            alike[values[:2]] += 1
+            found.append(changed)
+    return found[:most]
+
+
+def _tiles(loop: GemmLoop, current: Mapping[str, int], gemm: Gemm, target: Target) -> Iterator[Tile]:
+    """What an axis without a mask may be: a divisor of what it was, and whatever divides the size of one with."""
+
+    def allowed(name: str, choices: tuple[int, ...], size: int) -> list[int]:
+        if name in loop.masked:
+            return [c for c in choices if c < 2 * size or c == choices[0]]
+        return [c for c in choices if current[name] % c == 0]
+
+    sides = (allowed(loop.block_m, _SIDES, gemm.m), allowed(loop.block_n, _SIDES, gemm.n))
+    depths = [d for d in allowed(loop.block_k, _DEPTHS, gemm.k) if loop.block_k in loop.masked or gemm.k % d == 0]
+    stages = (1, 2) if target.is_amd else (2, 3, 4)
+    for m, n, k, warps, deep in product(*sides, depths, _WARPS, stages):
+        buffers = max(1, deep - 1) if target.is_amd else deep
+        if (m + n) * k * gemm.operand_bytes * buffers <= target.lds_bytes_per_workgroup:
+            yield Tile(m, n, k, warps, deep)
+
+
+def _calls(source: TritonSource, within: cst.CSTNode, *names: str) -> Iterator[cst.Call]:
+    for node in walk(within):
+        call = tl_call(source, node, *names)
+        if call is not None:
+            yield call
+
+
+def _accumulator(source: TritonSource, function: JitFunction, tiles: set[str]) -> tuple[str, str] | None:
+    """The two tile names of the block that sums are kept in."""
+    for call in _calls(source, function.node.body, "zeros", "full"):
+        shape = argument(call, "shape", 0)
+        if shape is not None and isinstance(shape.value, cst.Tuple | cst.List):
+            names = [dotted_name(e.value) for e in shape.value.elements]
+            if len(names) == 2 and set(names) <= tiles and names[0] != names[1]:
+                return str(names[0]), str(names[1])
+    return None
+
+
+def _size_of(source: TritonSource, function: JitFunction, tile: str, scalars: set[str]) -> str | None:
+    """The parameter X of a `tl.cdiv(X, tile)`."""
+    for call in _calls(source, function.node.body, "cdiv"):
+        size, by = (argument(call, name, place) for place, name in enumerate(("x", "div")))
+        if size is not None and by is not None and dotted_name(by.value) == tile:
+            name = dotted_name(size.value)
+            if name in scalars:
+                return name
+    return None
+
+
+def _by_convention(scalars: set[str], letter: str) -> str | None:
+    return next((s for s in sorted(scalars) if re.fullmatch(letter, s, re.IGNORECASE)), None)
+
+
+def _mask_names(source: TritonSource, function: JitFunction) -> set[str]:
+    """Every name in a comparison or a modulo of the kernel: what its masks and wrapped rows depend on."""
+    found: set[str] = set()
+    for node in walk(function.node.body):
+        wraps = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo)
+        if isinstance(node, cst.Comparison) or wraps:
+            found |= names_in(node)
+    return found
