@@ -186,7 +186,9 @@ def _folded(source: TritonSource, function: JitFunction, group: _Group) -> str:
     before: list[str] = []
     inside: list[str] = []
     chain = _chain(group)
-    sums = {s.index: (s, name) for s, name in zip(group.sums, totals, strict=True)}
+    carried = {s.value: start for s in group.sums if (start := _start(source, group.body, s)) is not None}
+    names = [s.value if s.value in carried else name for s, name in zip(group.sums, totals, strict=True)]
+    sums = {s.index: (s, name) for s, name in zip(group.sums, names, strict=True)}
     for index, statement in enumerate(group.body.statements):
         if index == program.index:
             size = group.divisor if re.fullmatch(r"\w+", group.divisor) else f"({group.divisor})"
@@ -195,13 +197,16 @@ def _folded(source: TritonSource, function: JitFunction, group: _Group) -> str:
             inside.append(f"{indent}{program.name} = {first} + {member}\n")
         elif index in sums:
             total, name = sums[index]
-            inside.append(f"{_comments(statement.text)}{indent}{name} += {total.value}\n")
+            addition = "" if name in carried else f"{indent}{name} += {total.value}\n"
+            inside.append(f"{_comments(statement.text)}{addition}")
+        elif index in carried.values():
+            before.append(statement.text)
         elif statement.writes & group.varying or (statement.reads & group.varying and not statement.writes):
             before.append(statement.text if statement.writes & chain else "")
             inside.append(statement.text)
         else:
             before.append(statement.text)
-    lines = [*before, *(f"{indent}{name} = {s.zeros}\n" for s, name in sums.values())]
+    lines = [*before, *(f"{indent}{name} = {s.zeros}\n" for s, name in sums.values() if name not in carried)]
     lines.append(f"{indent}for {member} in range({group.divisor}):\n")
     lines += [indented(text) for text in inside]
     for total, name in sums.values():
@@ -209,6 +214,37 @@ def _folded(source: TritonSource, function: JitFunction, group: _Group) -> str:
         added = name if _starts_at_zero(source, function, total) else f"{tl}.load({total.pointer}{mask}) + {name}"
         lines.append(f"{indent}{tl}.store({total.pointer}, {added}{mask})\n")
     return "".join(lines)
+
+
+def _start(source: TritonSource, body: Body, total: _Sum) -> int | None:
+    """The statement that sets the summed block to zero, where the block may keep adding up over all members instead.
+
+    That is so when everything else that writes it adds to it, and nothing but the atomic reads it besides.
+    """
+    name = total.value
+    starts = []
+    for index, statement in enumerate(body.statements):
+        if index == total.index or name not in statement.reads | statement.writes:
+            continue
+        if statement.writes == {name} and name not in statement.reads:
+            starts.append(index)
+        elif not _only_adds(source, statement.node, name):
+            return None
+    zero = len(starts) == 1 and source.code(body.statements[starts[0]].node).strip().endswith(f"= {total.zeros}")
+    return starts[0] if zero and starts[0] < total.index else None
+
+
+def _only_adds(source: TritonSource, node: cst.CSTNode, name: str) -> bool:
+    """Whether a statement uses `name` in `name += ...` and `name = tl.dot(a, b, name)` alone."""
+    allowed = 0
+    for n in walk(node):
+        if isinstance(n, cst.AugAssign) and isinstance(n.operator, cst.AddAssign) and dotted_name(n.target) == name:
+            allowed += 1
+        if isinstance(n, cst.Assign) and [dotted_name(t.target) for t in n.targets] == [name]:
+            dot = tl_call(source, n.value, "dot")
+            given = argument(dot, "acc", 2) if dot is not None else None
+            allowed += 2 if given is not None and dotted_name(given.value) == name else 0
+    return allowed == sum(isinstance(n, cst.Name) and n.value == name for n in walk(node))
 
 
 def _comments(text: str) -> str:
