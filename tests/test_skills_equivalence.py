@@ -61,6 +61,11 @@ TRIALS = {
         results.append(m.bounds_check(keep(torch.randint(-2, 9, (3000,))), 7))
         results.append(m.bounds_check(torch.zeros(10, dtype=torch.int64), 7))
     """,
+    "larger_blocks_per_atomic/bounds_check": """
+        results.append(m.bounds_check(keep(torch.randint(-2, 9, (9000,))), 7))
+        results.append(m.bounds_check(torch.zeros(10, dtype=torch.int64), 7))
+    """,
+    "config_retune/ranked_tiles": "results.append(m.run(torch.randn(300, 64).half(), torch.randn(64, 150).half()))",
     "reduce_before_atomic/loop_over_rows": "results += m.run(torch.randn(9000), torch.randn(9000))",
     "relax_atomics/zeros_like_loop": "results.append(m.column_sums([torch.randn(5, 30).half() / 8]))",
     "fp8_to_fnuz/scaled_product": """
