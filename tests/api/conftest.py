@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import PATIENCE_S
 
 _AS_3_AND_4 = """
 import os, sys
@@ -55,7 +56,7 @@ class Browser:
             message["sessionId"] = self._session
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self._next(60)
+            answer = self._next(PATIENCE_S)
             if answer.get("id") == self._number:
                 assert "error" not in answer, (method, answer["error"])
                 result: dict[str, Any] = answer["result"]
@@ -96,7 +97,7 @@ class Browser:
     def settle(self) -> None:
         self.until("document.readyState === 'complete'")
 
-    def until(self, script: str, timeout_s: float = 60) -> None:
+    def until(self, script: str, timeout_s: float = PATIENCE_S) -> None:
         deadline = time.monotonic() + timeout_s
         while not self._is_true(script):
             assert time.monotonic() < deadline, f"never true: {script}"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from bot_service import SECRET, Service
 from branches import Branches
-from github_server import APP_ID, GitHub, git_root, pem, run_app, serve
+from github_server import APP_ID, GitHub, git_root, pem, serve
+from serving import run_app
 
 from api.app import create_app
 from api.review_store import ReviewStore

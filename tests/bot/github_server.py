@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import jwt
-import uvicorn
 from branches import Branches
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from octokit import description
+from serving import run_app
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -339,19 +337,6 @@ def serve(github: GitHub) -> Iterator[GitHub]:
     with run_app(Starlette(routes=routes)) as url:
         github.url = url
         yield github
-
-
-@contextmanager
-def run_app(app: Any) -> Iterator[str]:
-    """An ASGI application over real HTTP; yields its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(15)
 
 
 def git_root(github: GitHub, folder: Path) -> str:

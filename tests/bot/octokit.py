@@ -30,7 +30,7 @@ def npm_file(package: str, member: str) -> Path:
         pytest.skip(f"npm is not installed, so {package} cannot be fetched")
     with tempfile.TemporaryDirectory() as scratch:
         command = ["npm", "pack", package, "--silent", "--pack-destination", scratch]
-        done = subprocess.run(command, capture_output=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, timeout=240)
         archives = list(Path(scratch).glob("*.tgz"))
         if done.returncode != 0 or not archives:
             pytest.skip(f"npm could not fetch {package}")

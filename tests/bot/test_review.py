@@ -49,7 +49,7 @@ def test_the_whole_way_with_the_compiler(branches: Branches, tmp_path: Path) -> 
     sarif = tmp_path / "out.sarif"
     words = ["review", "--base", "main", "--head", "pr", "--repo", str(branches.folder), "--target", "gfx942"]
     words += ["--json", "--sarif", str(sarif), "--fail-on", "error", "--budget", "0.33"]
-    done = subprocess.run(wavesmith_command(*words), capture_output=True, text=True, timeout=170)
+    done = subprocess.run(wavesmith_command(*words), capture_output=True, text=True, timeout=280)
     assert done.returncode == 4, done.stderr
     result = ReviewResult.model_validate_json(done.stdout)
     (finding,) = result.findings
