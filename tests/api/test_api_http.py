@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import PATIENCE_S, get, run_app
+from serving import PATIENCE_S, client_of, get, run_app
 
 from api.app import create_app
 from api.settings import Settings
@@ -191,10 +191,9 @@ def test_other_hosts_and_origins_cannot_reach_an_open_service(client: httpx.Clie
 
 
 def test_a_full_queue_answers_429(tmp_path: Path) -> None:
-    with run_app(create_app(Settings(data_dir=tmp_path, max_queued_jobs=1))) as url:
-        with httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
-            assert submit(client).status_code == 202
-            assert "retry-after" in assert_problem_headers(submit(client))
+    with client_of(create_app(Settings(data_dir=tmp_path, max_queued_jobs=1))) as client:
+        assert submit(client).status_code == 202
+        assert "retry-after" in assert_problem_headers(submit(client))
 
 
 def assert_problem_headers(response: httpx.Response) -> httpx.Headers:
@@ -203,16 +202,15 @@ def assert_problem_headers(response: httpx.Response) -> httpx.Headers:
 
 
 def test_with_a_token_nothing_but_health_is_open(tmp_path: Path) -> None:
-    with run_app(create_app(Settings(data_dir=tmp_path, token=TOKEN))) as url:  # type: ignore[arg-type]
-        with httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
-            assert client.get("/healthz").status_code == 200
-            for headers in ({}, {"authorization": f"Bearer {TOKEN}x"}, {"authorization": f"Basic {TOKEN}"}):
-                response = client.get("/v1/jobs", headers=headers)
-                assert_problem(response, 401, "unauthorized")
-                assert response.headers["www-authenticate"] == "Bearer"
-            right = {"authorization": f"Bearer {TOKEN}"}
-            assert client.get("/v1/jobs", headers=right).status_code == 200
-            assert client.get("/openapi.json").status_code == 401
+    with client_of(create_app(Settings(data_dir=tmp_path, token=TOKEN))) as client:  # type: ignore[arg-type]
+        assert client.get("/healthz").status_code == 200
+        for headers in ({}, {"authorization": f"Bearer {TOKEN}x"}, {"authorization": f"Basic {TOKEN}"}):
+            response = client.get("/v1/jobs", headers=headers)
+            assert_problem(response, 401, "unauthorized")
+            assert response.headers["www-authenticate"] == "Bearer"
+        right = {"authorization": f"Bearer {TOKEN}"}
+        assert client.get("/v1/jobs", headers=right).status_code == 200
+        assert client.get("/openapi.json").status_code == 401
 
 
 def test_an_open_door_to_the_world_is_refused(tmp_path: Path) -> None:

@@ -20,6 +20,13 @@ get, post = partial(httpx.get, timeout=PATIENCE_S), partial(httpx.post, timeout=
 
 
 @contextmanager
+def client_of(app: Any) -> Iterator[httpx.Client]:
+    """A client of the application, served as `run_app` does."""
+    with run_app(app) as url, httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
+        yield client
+
+
+@contextmanager
 def run_app(app: Any) -> Iterator[str]:
     """The application on a free port, in a thread; yields its address."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))

@@ -14,6 +14,7 @@ from serving import processes_of, wait_for
 
 from api.github.render import MARKER, RESOLVED
 
+pytestmark = pytest.mark.timeout(900)
 CONFIG = "targets: [gfx942]\nevidence: source\n"
 CLEAN = KERNEL.replace("* 2.0", "* 3.0")
 
