@@ -31,6 +31,7 @@ from sandbox.target import known_archs, load_target
 from skills.skill import load_library
 
 HEARTBEAT_S = 15.0
+_EVENTS_AT_ONCE = 100
 WORKER_SILENCE_S = 30.0
 
 
@@ -48,7 +49,6 @@ def create_app(settings: Settings) -> FastAPI:
     version = toolchain_versions().get("wavesmith", "0")
     app = FastAPI(title="Wavesmith", version=version, lifespan=lifespan, docs_url="/docs", redoc_url=None)
     app.add_middleware(Gate, settings=settings)
-    install_handlers(app)
     app.state.store, app.state.settings = store, settings
     _add_job_routes(app, settings, store)
     _add_result_routes(app, settings, store)
@@ -57,6 +57,7 @@ def create_app(settings: Settings) -> FastAPI:
     pages = add_dashboard(app, settings, store)
     add_pull_pages(app, pages, reviews)
     add_port_pages(app, pages)
+    install_handlers(app, pages.problem)
     return app
 
 
@@ -139,10 +140,12 @@ def _add_job_routes(app: FastAPI, settings: Settings, store: Store) -> None:
         job_id: str,
         request: Request,
         last_event_id: Annotated[str | None, Header()] = None,
+        after: Annotated[int, Query(ge=0, lt=2**63, description="As `Last-Event-ID`, which wins.")] = 0,
     ) -> StreamingResponse:
         """Progress as server-sent events, from the beginning or from `Last-Event-ID`; ends when the job has ended."""
         await anyio.to_thread.run_sync(_find, store, job_id)
-        after = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
+        seen = (last_event_id or "").strip()
+        after = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 19 else after
         stream = _event_stream(store, job_id, after, settings.poll_s, request.is_disconnected)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
@@ -153,10 +156,10 @@ async def _event_stream(
     quiet_since = time.monotonic()
     while not await gone():
         job = await anyio.to_thread.run_sync(_find, store, job_id)
-        rows = await anyio.to_thread.run_sync(partial(store.events, job_id, after=after))
-        for row in rows:
-            after = row.id or after
-            yield _sse(row)
+        rows = await anyio.to_thread.run_sync(partial(store.events, job_id, after=after, limit=_EVENTS_AT_ONCE))
+        if rows:
+            after = rows[-1].id or after
+            yield "".join(_sse(row) for row in rows)
             quiet_since = time.monotonic()
         if not rows and State(job.state).is_final:
             yield f"event: end\ndata: {JSONResponse(job_view(job)).body.decode()}\n\n"  # type: ignore[union-attr]

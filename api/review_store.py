@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Index, UniqueConstraint, func
+from sqlalchemy.orm import defer
 from sqlmodel import Field, SQLModel, col, select
 
 from api.store import Store
@@ -43,7 +44,10 @@ class Delivery(SQLModel, table=True):
 class PullReview(SQLModel, table=True):
     """One review of a pull request, or one command on it, from the webhook to what was posted."""
 
-    __table_args__ = (Index("review_of_pull", "repository", "pull", "state"),)
+    __table_args__ = (
+        Index("review_of_pull", "repository", "pull", "state"),
+        Index("review_by_repository", "repository", "id"),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     repository: str
@@ -177,8 +181,10 @@ class ReviewStore:
             return session.get(PullReview, number)
 
     def reviews(self, *, limit: int, before: int | None = None, repository: str | None = None) -> Sequence[PullReview]:
-        """Newest first; `before` is the id to continue from."""
-        query = select(PullReview).order_by(col(PullReview.id).desc()).limit(limit)
+        """Newest first, without their results; `before` is the id to continue from."""
+        heavy: Any = PullReview.result
+        query = select(PullReview).options(defer(heavy, raiseload=True))
+        query = query.order_by(col(PullReview.id).desc()).limit(limit)
         if before is not None:
             query = query.where(col(PullReview.id) < before)
         if repository:

@@ -1,0 +1,143 @@
+"""Time every page and list of the service over a full database, over real HTTP from a real server.
+
+    python benchmarks/pages.py [--jobs 10000] [--trials 100000] [--requests 200] [--out FILE]
+
+Prints the median and 95th percentile of the time from sending a request to having its whole answer, and its bytes;
+those of a page are with its style sheet and script, as a first paint needs them. Ends with 1 when a page is over 150 ms
+or 200,000 bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from api.jobs import wavesmith_command  # noqa: E402
+from api.settings import Settings  # noqa: E402
+from benchmarks.pages_data import Filled, Size, fill  # noqa: E402
+
+MOST_MS = 150.0
+MOST_BYTES = 200_000
+_ASSETS = ("/static/style.css", "/static/app.js")
+
+
+def addresses(filled: Filled) -> list[str]:
+    """Every page and list, with every filter, deep pages, and things with much to show."""
+    skill, deep, job, port = filled.skill, filled.deep, filled.job, filled.port
+    return [
+        "/", "/?state=failed", "/?state=running", "/?state=queued", "/?arch=gfx950", "/?state=cancelled&arch=gfx942",
+        "/?kind=port", f"/?before={deep}", f"/?before={deep}&state=failed&arch=gfx950",
+        f"/jobs/{job}", f"/jobs/{job}?attempts=5", f"/jobs/{job}/attempts/300", f"/jobs/{filled.running}", "/submit",
+        "/skills", "/skills?arch=gfx942", "/skills?language=triton", "/skills?correctness=emulated",
+        "/skills?arch=gfx950&language=hip&correctness=interpreted", f"/skills?skill={skill}",
+        f"/skills?skill={skill}&arch=gfx942&language=triton&correctness=emulated",
+        "/ports", f"/ports?before={deep}", f"/ports/{port}", f"/compare?a={job}&b={port}",
+        f"/compare?a={job}&b={job}&all=true",
+        "/pulls", "/pulls?before=400", "/pulls?repository=octo/kernels-7", f"/pulls/{filled.review}",
+        f"/pulls/{filled.review}?page=2", "/login", "/jobs/none",
+        "/v1/jobs", "/v1/jobs?limit=200", "/v1/jobs?state=failed", f"/v1/jobs?before={deep}&limit=200",
+        f"/v1/jobs/{job}", f"/v1/jobs/{job}/report", "/v1/skills", "/v1/targets", "/readyz",
+    ]  # fmt: skip
+
+
+class Server:
+    """`wavesmith serve` on a data folder, without workers."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        words = ["serve", "--port", str(self.port), "--data-dir", str(folder), "--workers", "0"]
+        self.process = subprocess.Popen(wavesmith_command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 180
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                break
+            except OSError:
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    raise
+                time.sleep(0.1)
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def get(self, path: str) -> tuple[float, bytes, str]:
+        """Milliseconds, body and media type."""
+        began = time.perf_counter()
+        self.connection.request("GET", path, headers={"Accept": "text/html"})
+        answer = self.connection.getresponse()
+        body = answer.read()
+        took = (time.perf_counter() - began) * 1000
+        assert answer.status in (200, 404, 503), (path, answer.status, body[:300])
+        return took, body, answer.headers.get_content_type()
+
+    def first_event(self, job: str) -> float:
+        """Milliseconds until the first byte of a job's stream of events."""
+        with socket.create_connection(("127.0.0.1", self.port), 60) as raw:
+            began = time.perf_counter()
+            raw.sendall(f"GET /v1/jobs/{job}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            data = b""
+            while b"data: " not in data:
+                data += raw.recv(4096)
+            return (time.perf_counter() - began) * 1000
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def measure(server: Server, filled: Filled, requests: int) -> list[tuple[str, float, float, int]]:
+    """Address, median ms, 95th percentile ms, bytes for a first paint."""
+    assets = sum(len(server.get(path)[1]) for path in _ASSETS)
+    rows = []
+    for path in addresses(filled):
+        _, body, kind = server.get(path)
+        times = sorted(server.get(path)[0] for _ in range(requests))
+        rows.append((path, *_percentiles(times), len(body) + (assets if kind == "text/html" else 0)))
+    times = sorted(server.first_event(filled.running) for _ in range(requests))
+    return [*rows, ("first event of a running job", *_percentiles(times), 0)]
+
+
+def _percentiles(ordered: list[float]) -> tuple[float, float]:
+    return ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.95)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("jobs", 10_000), ("trials", 100_000), ("reviews", 5_000), ("requests", 200)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--out", type=Path, help="also write the rows as JSON")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="wavesmith-pages-") as name:
+        folder = Path(name)
+        began = time.perf_counter()
+        filled = fill(Settings(data_dir=folder), Size(given.jobs, given.trials, given.reviews))
+        print(f"filled in {time.perf_counter() - began:.0f} s, {(folder / 'wavesmith.db').stat().st_size >> 20} MiB")
+        server = Server(folder)
+        try:
+            rows = measure(server, filled, given.requests)
+        finally:
+            server.stop()
+    over = 0
+    for path, median, p95, size in rows:
+        is_page = not path.startswith("/v1/")
+        bad = p95 >= MOST_MS or (is_page and size >= MOST_BYTES)
+        over += bad
+        print(f"{median:8.1f} {p95:8.1f} ms {size:9,d} bytes  {path}{'   OVER' if bad else ''}")
+    if given.out is not None:
+        names = ("path", "median_ms", "p95_ms", "bytes")
+        given.out.write_text(json.dumps([dict(zip(names, r, strict=True)) for r in rows], indent=1))
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
