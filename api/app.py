@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Str
 
 from agent.report import MARKDOWN_NAME, REPORT_NAME
 from agent.versions import toolchain_versions
-from api.dashboard import add_dashboard
+from api.dashboard import add_api_page, add_dashboard
 from api.dashboard_pulls import add_port_pages, add_pull_pages
 from api.gate import Gate
 from api.github_bot import add_github_bot, running_bot
@@ -47,7 +47,7 @@ def create_app(settings: Settings) -> FastAPI:
         store.close()
 
     version = toolchain_versions().get("wavesmith", "0")
-    app = FastAPI(title="Wavesmith", version=version, lifespan=lifespan, docs_url="/docs", redoc_url=None)
+    app = FastAPI(title="Wavesmith", version=version, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(Gate, settings=settings)
     app.state.store, app.state.settings = store, settings
     _add_job_routes(app, settings, store)
@@ -57,6 +57,7 @@ def create_app(settings: Settings) -> FastAPI:
     pages = add_dashboard(app, settings, store)
     add_pull_pages(app, pages, reviews)
     add_port_pages(app, pages)
+    add_api_page(app, pages)
     install_handlers(app, pages.problem)
     return app
 

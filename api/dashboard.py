@@ -38,6 +38,20 @@ def add_dashboard(app: FastAPI, settings: Settings, store: Store) -> Pages:
     return pages
 
 
+def add_api_page(app: FastAPI, pages: Pages) -> None:
+    """`/docs`: the operations of the API, from its own description."""
+
+    @app.get("/docs", include_in_schema=False)
+    def api_page(request: Request) -> HTMLResponse:
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for path, methods in app.openapi()["paths"].items():
+            for method, operation in methods.items():
+                fields = [p["name"] for p in operation.get("parameters", ())]
+                row = {"method": method.upper(), "path": path, "fields": fields, **operation}
+                groups.setdefault(next(iter(operation.get("tags", ("other",)))), []).append(row)
+        return pages.render(request, "api", {"groups": groups})
+
+
 def _add_login(app: FastAPI, pages: Pages) -> None:
     @app.get("/login", include_in_schema=False)
     def login_page(request: Request, next: str = "/") -> HTMLResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -115,10 +115,11 @@ class ReviewStore:
         with self._store.writing() as session:
             _supersede(session, repository, pull, time.time())
 
-    def claim(self) -> PullReview | None:
-        """The oldest waiting review, now running; None when there is none."""
+    def claim(self, *, but_not: Collection[int] = ()) -> PullReview | None:
+        """The oldest waiting review, now running; None when there is none. `but_not` are ids to leave waiting."""
         with self._store.writing() as session:
             query = select(PullReview).where(PullReview.state == ReviewState.QUEUED).order_by(col(PullReview.id))
+            query = query.where(col(PullReview.id).not_in(but_not))
             row = session.exec(query).first()
             if row is not None:
                 row.state, row.tries = ReviewState.RUNNING, row.tries + 1

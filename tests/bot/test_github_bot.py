@@ -13,6 +13,7 @@ from octokit import description
 from serving import processes_of, wait_for
 
 from api.github.render import MARKER, RESOLVED
+from api.github.threads import graphql_url
 
 pytestmark = pytest.mark.timeout(900)
 CONFIG = "targets: [gfx942]\nevidence: source\n"
@@ -76,6 +77,43 @@ def test_a_dismissed_finding_stays_quiet_and_a_clean_push_resolves(branches: Bra
     service.send("pull_request", service.pull_event())
     assert service.finished(4).introduced == 0, "the dismissed rule speaks again"
     assert len(github.review_comments) == 1
+
+
+def test_a_resolved_conversation_dismisses_its_finding_and_no_other(branches: Branches, service: Service) -> None:
+    open_pull(branches)
+    files: dict[str, str | bytes | None] = {f"ops/{name}.py": LIBDEVICE for name in "abc"}
+    branches.commit(files)
+    github = service.github
+    service.send("pull_request", service.pull_event("opened"))
+    assert service.finished(1).introduced == 4
+    of_file = {c["path"]: c["id"] for c in github.review_comments}
+    github.resolved = {of_file["ops/c.py"]: "writer", of_file["ops/b.py"]: "reader"}
+    copied = github.review_comments[0]
+    copied["user"] = {**copied["user"], "login": "someone"}
+    github.resolved[copied["id"]] = "writer"
+    branches.commit({"notes.txt": "x"})
+    service.send("pull_request", service.pull_event())
+    assert service.finished(2).introduced == 3, "only write access dismisses, and only what is ours"
+    assert "ops/c.py" not in github.comments[0]["body"] and "ops/b.py" in github.comments[0]["body"]
+    assert "ops/c.py" not in json.dumps(github.annotations[4:])
+    github.resolved = {}
+    service.send("issue_comment", service.comment_event("writer", "/wavesmith rerun"))
+    assert service.finished(3).introduced == 4 and "ops/c.py" in github.comments[0]["body"]
+
+
+@pytest.mark.parametrize("status", [200, 403, 404])
+def test_conversations_that_cannot_be_read_dismiss_nothing(branches: Branches, service: Service, status: int) -> None:
+    open_pull(branches)
+    refused = {"errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}], "data": None}
+    service.github.faults = [Fault("POST", "/graphql$", status, refused if status == 200 else problem("no"))]
+    service.send("pull_request", service.pull_event("opened"))
+    assert service.finished(1).introduced == 1 and service.github.faults[0].times == 0
+    assert len(service.github.comments) == 1
+
+
+def test_graphql_lies_beside_rest() -> None:
+    assert graphql_url("https://api.github.com") == "https://api.github.com/graphql"
+    assert graphql_url("https://ghe.example/api/v3/") == "https://ghe.example/api/graphql"
 
 
 def test_nothing_to_say_is_a_check_run_and_no_comment(branches: Branches, service: Service) -> None:
