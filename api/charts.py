@@ -24,11 +24,12 @@ def hit_rate_chart(rates: Sequence[HitRate]) -> str:
         share = rate.kept / rate.tried if rate.tried else 0.0
         low, high = rate.kept_interval
         middle = y + 14
+        ends = f'x1="{_LABEL + _BAR * low:.1f}" x2="{_LABEL + _BAR * high:.1f}"'
         parts.append(
             f'<text x="0" y="{y + 18}">{escape(rate.skill)}</text>'
             f'<rect class="bar" x="{_LABEL}" y="{y + 6}" width="{_BAR}" height="16" rx="3"/>'
             f'<rect class="bar-good" x="{_LABEL}" y="{y + 6}" width="{_BAR * share:.1f}" height="16" rx="3"/>'
-            f'<line class="whisker" x1="{_LABEL + _BAR * low:.1f}" x2="{_LABEL + _BAR * high:.1f}" '
+            f'<line class="halo" {ends} y1="{middle}" y2="{middle}"/><line class="whisker" {ends} '
             f'y1="{middle}" y2="{middle}"/>'
             f'<text class="soft" x="{_LABEL + _BAR + 10}" y="{y + 18}">{rate.kept} of {rate.tried}</text>'
         )

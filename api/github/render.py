@@ -163,7 +163,8 @@ def _summary(f: Finding) -> str:
 
 
 def _section(f: Finding, suggested: frozenset[str] = frozenset()) -> str:
-    lines = [sentence(f.message), sentence(f.remedy)] if f.remedy else [sentence(f.message)]
+    is_said_by_fix = f.fix is not None and f.remedy.startswith(f.fix.title.rstrip("."))
+    lines = [sentence(f.message), *([sentence(f.remedy)] if f.remedy and not is_said_by_fix else [])]
     lines.append(f"{plain(', '.join(f.targets))}: {evidence_words(f.evidence)}. {code(f.rule)} {code(f.fingerprint)}")
     if f.fix is not None:
         lines += _fix_lines(f.fix, is_suggested=f.fingerprint in suggested)

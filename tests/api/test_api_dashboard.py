@@ -120,6 +120,9 @@ def pages_of(jobs: list[Job]) -> list[str]:
         "/skills?skill=fit-lds",
         "/compare",
         compare,
+        f"/compare?a={jobs[0].id}",
+        f"/jobs/{jobs[0].id}/attempts/1",
+        "/docs",
     ]
 
 

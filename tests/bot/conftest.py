@@ -36,6 +36,7 @@ def service(github: GitHub, tmp_path: Path) -> Iterator[Service]:
     settings = Settings(
         data_dir=tmp_path / "data",
         poll_s=0.05,
+        public_url="https://wavesmith.example/",
         github_webhook_secret=SECRET,  # type: ignore[arg-type]
         github_app_id=APP_ID,
         github_private_key_file=key,

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 from bot_service import Service
 from branches import KERNEL, LIBDEVICE, Branches
+from gidgethub import BadRequest
 from github_server import Fault, problem
 from octokit import description
+from seeding import review_result
 from serving import processes_of, wait_for
 
-from api.github.render import MARKER, RESOLVED
+from api.github.render import MARKER, RESOLVED, annotation_batches, comment_text
+from api.github.runner import delay_s
 from api.github.threads import graphql_url
 
 pytestmark = pytest.mark.timeout(900)
@@ -35,6 +40,7 @@ def test_a_webhook_becomes_a_check_run_a_comment_and_a_suggestion(branches: Bran
     row = service.finished(1)
     assert row.state == "done" and row.introduced == 1, row
     (check,) = github.checks
+    assert check["details_url"] == f"https://wavesmith.example/pulls/{row.id}"
     assert (check["status"], check["conclusion"], check["head_sha"]) == ("completed", "neutral", github.head)
     (annotation,) = github.annotations
     assert annotation["path"] == "ops/k.py" and annotation["annotation_level"] == "failure"
@@ -109,6 +115,24 @@ def test_conversations_that_cannot_be_read_dismiss_nothing(branches: Branches, s
     service.send("pull_request", service.pull_event("opened"))
     assert service.finished(1).introduced == 1 and service.github.faults[0].times == 0
     assert len(service.github.comments) == 1
+
+
+def test_a_limit_is_waited_out_between_tries() -> None:
+    """Longer than one request waits: as GitHub says, and never at once."""
+    limited = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.time()) + 3000)}
+    fault = BadRequest(HTTPStatus.FORBIDDEN, "API rate limit exceeded", headers=limited)
+    assert 2900 < delay_s(fault, 1) <= 3000
+    assert delay_s(BadRequest(HTTPStatus.TOO_MANY_REQUESTS, "x", headers={"retry-after": "1800"}), 1) == 1800
+    assert 0 < delay_s(OSError("gone"), 1) < delay_s(OSError("gone"), 2)
+
+
+def test_a_long_comment_stays_short_and_the_check_run_has_all() -> None:
+    result = review_result()
+    (first, *_) = result.findings
+    many = tuple(first.model_copy(update={"line": n + 1, "fingerprint": f"{n:016x}"}) for n in range(90))
+    text = comment_text(result.model_copy(update={"findings": many}))
+    assert text.count("<details>") == 20 and "70 more findings in the check run." in text and len(text) < 20_000
+    assert sum(map(len, annotation_batches(result.model_copy(update={"findings": many})))) == 90
 
 
 def test_graphql_lies_beside_rest() -> None:
