@@ -172,6 +172,6 @@ def _comparable(settings: Settings, job: Job) -> dict[str, str]:
     rows |= {"Correctness": report.correctness.level, "Speed": f"{report.speed.level} {report.speed.statement}".strip()}
     rows["Kept"] = ", ".join(a.id for a in report.attempts if a.fate == "kept") or "nothing"
     for row in metric_rows(report):
-        after = "" if row["after"] is None else f" → {row['after']:g}"
-        rows[f"{row['kernel']} {row['name']}"] = f"{row['before']:g}{after}"
+        values = [f"{v:g}" for v in (row["before"], row["after"]) if v is not None]
+        rows[f"{row['kernel']} {row['name']}"] = " → ".join(values)
     return rows | {f"Version of {v.name}": v.version for v in report.toolchain}

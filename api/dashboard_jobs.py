@@ -113,16 +113,20 @@ def _patch(settings: Settings, job: Job, result: Result | None) -> Shown:
 
 
 def metric_rows(report: Report | None) -> list[dict[str, Any]]:
-    """Every metric of every kernel, what changed first."""
+    """Metrics of every kernel that are not zero on both sides, what changed first; None for what is not known."""
     if report is None:
         return []
+    before = {k.kernel: k.metrics for k in report.baseline.kernels}
     after = {k.kernel: k.metrics for k in report.result}
-    rows = [
-        {"kernel": k.kernel, "name": name, "before": value, "after": after.get(k.kernel, {}).get(name)}
-        for k in report.baseline.kernels
-        for name, value in sorted(k.metrics.items())
-    ]
-    return sorted(rows, key=lambda r: r["after"] is None or r["after"] == r["before"])
+    rows = []
+    for kernel in dict.fromkeys([*before, *after]):
+        old, new = before.get(kernel, {}), after.get(kernel, {})
+        rows += [
+            {"kernel": kernel, "name": name, "before": old.get(name), "after": new.get(name)}
+            for name in sorted({*old, *new})
+            if old.get(name) or new.get(name)
+        ]
+    return sorted(rows, key=lambda r: None in (r["before"], r["after"]) or r["after"] == r["before"])
 
 
 def _attempts(report: Report | None, page: int) -> dict[str, Any]:

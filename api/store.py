@@ -20,7 +20,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Index, and_, event, func, or_, text
 from sqlmodel import Field, Session, SQLModel, col, create_engine, select
 
-from api.trial_store import Trial, create_counts, has_counts
+from api.trial_store import Trial as Trial
+from api.trial_store import create_counts, has_counts
 from sandbox.errors import WavesmithError
 
 SCHEMA_VERSION = 1

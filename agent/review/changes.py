@@ -15,6 +15,7 @@ from sandbox.errors import InputError
 from sandbox.kernel import MAX_SOURCE_BYTES
 
 SOURCE_SUFFIXES = (".py", ".hip", *KERNEL_SUFFIXES, *HOST_SUFFIXES)
+MAX_PATH_CHARACTERS = 900
 MAX_FOLDER_FILES = 2000
 MAX_FOLDER_BYTES = 64 * 2**20
 _REGULAR = 0o100000
@@ -68,12 +69,18 @@ class Change:
 
 def decode(data: bytes) -> str | None:
     """Source text with `\\n` line ends; None for what is binary or not UTF-8."""
-    if b"\0" in data[:65536]:
+    if b"\0" in data:
         return None
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         return None
+
+
+def text_lines(text: str) -> list[str]:
+    """Lines as git, GitHub and Python count them: only `\n` ends one, whatever else Unicode calls a line end."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def open_repository(folder: Path) -> git.Repo:
@@ -158,6 +165,8 @@ def _read_entry(repository: git.Repo, entry: _Entry) -> ChangedFile | tuple[str,
         return path, "it is a symbolic link or a submodule"
     if not _is_plain(path) or path.encode() != entry.path:
         return path, "its name is no plain path"
+    if len(path) > MAX_PATH_CHARACTERS:
+        return path, "its name is too long"
     blob = _blob(repository, entry.blob, entry.mode, path)
     if blob.size > MAX_SOURCE_BYTES:
         return path, f"it is larger than {MAX_SOURCE_BYTES >> 20} MiB"

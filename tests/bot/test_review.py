@@ -293,6 +293,52 @@ def test_line_ends_of_windows_are_kept(branches: Branches, monkeypatch: pytest.M
     assert b"extra.cuda" not in fixed and fixed.count(b"\n") == fixed.count(b"\r\n")
 
 
+def test_lines_are_counted_as_git_counts_them(
+    branches: Branches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Form feeds and Unicode's line separators end no line: a suggestion would replace another one."""
+    odd = LIBDEVICE.replace("import torch\n", "import torch  # \u2028 \x0b \x0c \x85 x\n")
+    change(branches, {"k.py": KERNEL}, {"k.py": odd})
+    (finding,) = source_review(branches, monkeypatch).findings
+    assert finding.line == odd[: odd.index("from triton")].count("\n") + 1
+    assert finding.fix is not None and finding.fix.suggestion is not None
+    s = finding.fix.suggestion
+    text = odd.split("\n")
+    text[s.start - 1 : s.end] = s.text.split("\n")
+    patch = tmp_path / "fix.patch"
+    patch.write_text(finding.fix.patch)
+    branches.repo.git.apply(str(patch))
+    assert "\n".join(text) == (branches.folder / "k.py").read_text() and "extra.cuda" not in "\n".join(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (LIBDEVICE + "def broken(:\n", "line 22"),
+        (KERNEL.replace("* 2.0", "* " + "-" * 20000 + "2.0"), "nested too deeply"),
+        (KERNEL.replace("* 2.0", "* (" + "+".join(["2.0"] * 6000) + ")"), "nested too deeply"),
+        (KERNEL.replace("* 2.0", "* " + "(" * 300 + "2.0" + ")" * 300), "too many nested parentheses"),
+        (LIBDEVICE + "# " + "x" * 70_000 + "\0\n", "binary"),
+    ],
+    ids=["syntax", "minus", "sum", "parentheses", "nul"],
+)
+def test_what_cannot_be_parsed_is_named_and_costs_no_other_file(
+    branches: Branches, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    change(branches, {}, {"bad.py": text, "k.py": LIBDEVICE})
+    result = source_review(branches, monkeypatch)
+    assert [f.path for f in result.findings] == ["k.py"]
+    assert any(s.what == "bad.py" and words in s.reason for s in result.skipped), result.skipped
+
+
+def test_names_of_any_length(branches: Branches, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = "/".join(["d" * 200] * 6) + "/k.py"
+    change(branches, {}, {deep: LIBDEVICE, "k.py": LIBDEVICE.replace("scale", "s" * 400)})
+    result = source_review(branches, monkeypatch)
+    assert [f.path for f in result.findings] == ["k.py"]
+    assert any(s.reason == "its name is too long" for s in result.skipped)
+
+
 def test_submodules_and_links_into_and_out_of_the_repository(
     branches: Branches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
