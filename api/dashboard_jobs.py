@@ -118,7 +118,7 @@ def metric_rows(report: Report | None) -> list[dict[str, Any]]:
         return []
     before = {k.kernel: k.metrics for k in report.baseline.kernels}
     after = {k.kernel: k.metrics for k in report.result}
-    rows = []
+    rows: list[dict[str, Any]] = []
     for kernel in dict.fromkeys([*before, *after]):
         old, new = before.get(kernel, {}), after.get(kernel, {})
         rows += [
