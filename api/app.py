@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Str
 
 from agent.report import MARKDOWN_NAME, REPORT_NAME
 from agent.versions import toolchain_versions
-from api.dashboard import add_dashboard
+from api.dashboard import add_api_page, add_dashboard
 from api.dashboard_pulls import add_port_pages, add_pull_pages
 from api.gate import Gate
 from api.github_bot import add_github_bot, running_bot
@@ -31,6 +31,7 @@ from sandbox.target import known_archs, load_target
 from skills.skill import load_library
 
 HEARTBEAT_S = 15.0
+_EVENTS_AT_ONCE = 100
 WORKER_SILENCE_S = 30.0
 
 
@@ -46,9 +47,8 @@ def create_app(settings: Settings) -> FastAPI:
         store.close()
 
     version = toolchain_versions().get("wavesmith", "0")
-    app = FastAPI(title="Wavesmith", version=version, lifespan=lifespan, docs_url="/docs", redoc_url=None)
+    app = FastAPI(title="Wavesmith", version=version, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(Gate, settings=settings)
-    install_handlers(app)
     app.state.store, app.state.settings = store, settings
     _add_job_routes(app, settings, store)
     _add_result_routes(app, settings, store)
@@ -57,6 +57,8 @@ def create_app(settings: Settings) -> FastAPI:
     pages = add_dashboard(app, settings, store)
     add_pull_pages(app, pages, reviews)
     add_port_pages(app, pages)
+    add_api_page(app, pages)
+    install_handlers(app, pages.problem)
     return app
 
 
@@ -139,10 +141,12 @@ def _add_job_routes(app: FastAPI, settings: Settings, store: Store) -> None:
         job_id: str,
         request: Request,
         last_event_id: Annotated[str | None, Header()] = None,
+        after: Annotated[int, Query(ge=0, lt=2**63, description="As `Last-Event-ID`, which wins.")] = 0,
     ) -> StreamingResponse:
         """Progress as server-sent events, from the beginning or from `Last-Event-ID`; ends when the job has ended."""
         await anyio.to_thread.run_sync(_find, store, job_id)
-        after = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
+        seen = (last_event_id or "").strip()
+        after = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 19 else after
         stream = _event_stream(store, job_id, after, settings.poll_s, request.is_disconnected)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
@@ -153,10 +157,10 @@ async def _event_stream(
     quiet_since = time.monotonic()
     while not await gone():
         job = await anyio.to_thread.run_sync(_find, store, job_id)
-        rows = await anyio.to_thread.run_sync(partial(store.events, job_id, after=after))
-        for row in rows:
-            after = row.id or after
-            yield _sse(row)
+        rows = await anyio.to_thread.run_sync(partial(store.events, job_id, after=after, limit=_EVENTS_AT_ONCE))
+        if rows:
+            after = rows[-1].id or after
+            yield "".join(_sse(row) for row in rows)
             quiet_since = time.monotonic()
         if not rows and State(job.state).is_final:
             yield f"event: end\ndata: {JSONResponse(job_view(job)).body.decode()}\n\n"  # type: ignore[union-attr]

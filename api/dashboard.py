@@ -1,84 +1,55 @@
-"""The dashboard: jobs, their proofs and the hit rates of skills, as pages that read without JavaScript."""
+"""The dashboard, as pages that read without JavaScript: login, submit, compare; the others are in `dashboard_*`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import re
 from typing import Annotated, Any
 
 from fastapi import FastAPI, File, Form, Query, Request, UploadFile
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
 
-from agent.report import Report
-from agent.versions import toolchain_versions
-from api.charts import hit_rate_chart
-from api.diff_view import side_by_side
-from api.gate import session_cookie
+from api.dashboard_jobs import add_job_pages, metric_rows, report_of
+from api.dashboard_skills import add_skill_page
 from api.intake import Intake, store_request
-from api.jobs import job_folder
-from api.problems import ProblemError
-from api.results import read_result
-from api.session import COOKIE, LIFETIME_S, Sessions
+from api.pages import HERE, Pages
+from api.session import COOKIE, LIFETIME_S
 from api.settings import Settings
-from api.store import Job, State, Store
-from api.views import event_view, job_view
+from api.store import Job, Store
+from api.views import job_view
 from sandbox.errors import InputError
-from sandbox.kernel import Language
 from sandbox.target import known_archs, load_target
 from sandbox.verdict import Correctness, Speed
-from skills.skill import load_library
 
-_HERE = Path(__file__).parent
-PAGE_SIZE = 50
-
-
-class Pages:
-    """Renders templates with what every page needs."""
-
-    def __init__(self, settings: Settings, store: Store) -> None:
-        self.settings, self.store = settings, store
-        self.sessions = Sessions(settings.token.get_secret_value()) if settings.token else None
-        self._environment = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-
-    def render(self, request: Request, name: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
-        shared = {
-            "here": request.url.path,
-            "version": toolchain_versions().get("wavesmith", ""),
-            "base_url": str(request.base_url),
-            "form_token": self.form_token(request),
-        }
-        template = self._environment.get_template(f"{name}.html.j2")
-        return HTMLResponse(template.render({**shared, **values}), status)
-
-    def form_token(self, request: Request) -> str:
-        cookie = session_cookie(request.headers)
-        return self.sessions.form_token(cookie) if self.sessions is not None and cookie else ""
-
-    def check_form(self, request: Request, given: str) -> None:
-        """Refuse a form that did not come from one of our own pages in this session."""
-        if self.sessions is not None and (not given or given != self.form_token(request)):
-            raise ProblemError(403, "forbidden", "The form is too old or came from elsewhere; load the page again.")
+COMPARED = 500
+"""Rows of a comparison that are shown."""
+_OFFERED = 20
 
 
 def add_dashboard(app: FastAPI, settings: Settings, store: Store) -> Pages:
     """The pages; returned are their shared parts, for pages in modules of their own."""
     pages = Pages(settings, store)
-    app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
+    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     _add_login(app, pages)
-    _add_job_pages(app, pages)
+    add_job_pages(app, pages)
     _add_submit(app, pages)
-    _add_skill_page(app, pages)
+    add_skill_page(app, pages)
     _add_compare(app, pages)
     return pages
+
+
+def add_api_page(app: FastAPI, pages: Pages) -> None:
+    """`/docs`: the operations of the API, from its own description."""
+
+    @app.get("/docs", include_in_schema=False)
+    def api_page(request: Request) -> HTMLResponse:
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for path, methods in app.openapi()["paths"].items():
+            for method, operation in methods.items():
+                fields = [p["name"] for p in operation.get("parameters", ())]
+                row = {"method": method.upper(), "path": path, "fields": fields, **operation}
+                groups.setdefault(next(iter(operation.get("tags", ("other",)))), []).append(row)
+        return pages.render(request, "api", {"groups": groups})
 
 
 def _add_login(app: FastAPI, pages: Pages) -> None:
@@ -112,69 +83,6 @@ def _local(path: str) -> str:
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"
 
 
-def _add_job_pages(app: FastAPI, pages: Pages) -> None:
-    @app.get("/", include_in_schema=False)
-    def jobs_page(request: Request, state: str = "", arch: str = "", before: str = "") -> HTMLResponse:
-        known = state if state in list(State) else None
-        rows = pages.store.jobs(limit=PAGE_SIZE, before=before or None, state=known, arch=arch or None)
-        older = rows[-1].id if len(rows) == PAGE_SIZE else None
-        chosen = {"state": state, "arch": arch, "states": list(State), "archs": known_archs()}
-        return pages.render(request, "jobs", {"jobs": [job_view(j) for j in rows], "next": older, **chosen})
-
-    @app.get("/jobs/{job_id}", include_in_schema=False)
-    def job_page(request: Request, job_id: str) -> HTMLResponse:
-        job = pages.store.job(job_id)
-        if job is None:
-            shown = {"title": "No such job", "detail": f"There is no job {job_id}."}
-            return pages.render(request, "error", shown, 404)
-        report = report_of(pages.settings, job)
-        values = {
-            "job": job_view(job),
-            "final": State(job.state).is_final,
-            "events": [event_view(e) for e in pages.store.events(job_id) if e.kind != "phase_done"],
-            "report": report,
-            "diff": side_by_side(_patch_text(pages.settings, job)),
-            "metrics": _metric_rows(report),
-        }
-        return pages.render(request, "job", values)
-
-    @app.post("/jobs/{job_id}/cancel", include_in_schema=False)
-    def cancel(request: Request, job_id: str, form_token: Annotated[str, Form()] = "") -> Response:
-        pages.check_form(request, form_token)
-        pages.store.request_cancel(job_id)
-        return RedirectResponse(f"/jobs/{job_id}", 303)
-
-
-def report_of(settings: Settings, job: Job) -> Report | None:
-    """The report of a finished job; None when it has none of this version."""
-    if job.state != State.DONE:
-        return None
-    result = read_result(job_folder(settings, job.id) / job.out_folder, job.kind)
-    return result.report if result is not None else None
-
-
-def _patch_text(settings: Settings, job: Job) -> str:
-    if job.state != State.DONE or job.exit_code != 0:
-        return ""
-    folder = job_folder(settings, job.id) / job.out_folder
-    result = read_result(folder, job.kind)
-    path = folder / result.patch if result is not None and result.patch else None
-    return path.read_text(encoding="utf-8", errors="replace") if path is not None and path.is_file() else ""
-
-
-def _metric_rows(report: Report | None) -> list[dict[str, Any]]:
-    """Every metric of every kernel, what changed first."""
-    if report is None:
-        return []
-    after = {k.kernel: k.metrics for k in report.result}
-    rows = [
-        {"kernel": k.kernel, "name": name, "before": value, "after": after.get(k.kernel, {}).get(name)}
-        for k in report.baseline.kernels
-        for name, value in sorted(k.metrics.items())
-    ]
-    return sorted(rows, key=lambda r: r["after"] is None or r["after"] == r["before"])
-
-
 def _add_submit(app: FastAPI, pages: Pages) -> None:
     boards = [
         b for arch in known_archs() if load_target(arch).is_amd for b in (arch, *sorted(load_target(arch).boards))
@@ -182,7 +90,7 @@ def _add_submit(app: FastAPI, pages: Pages) -> None:
     levels = [str(c) for c in Correctness if c > Correctness.INTERPRETED] + [str(s) for s in Speed if s > Speed.STATIC]
 
     def form(request: Request, status: int = 200, **values: Any) -> HTMLResponse:
-        blank = {"source": "", "target": "gfx950", "require": "", "allow_approx": False, "problem": ""}
+        blank = {"source": "", "target": ["gfx950"], "require": "", "allow_approx": False, "problem": ""}
         return pages.render(request, "submit", {"targets": boards, "levels": levels, **blank, **values}, status)
 
     @app.get("/submit", include_in_schema=False)
@@ -192,7 +100,7 @@ def _add_submit(app: FastAPI, pages: Pages) -> None:
     @app.post("/submit", include_in_schema=False)
     def submit(
         request: Request,
-        target: Annotated[str, Form()],
+        target: Annotated[list[str] | None, Form()] = None,
         file: Annotated[UploadFile | None, File()] = None,
         source: Annotated[str, Form()] = "",
         require: Annotated[str, Form()] = "",
@@ -200,41 +108,33 @@ def _add_submit(app: FastAPI, pages: Pages) -> None:
         form_token: Annotated[str, Form()] = "",
     ) -> Response:
         pages.check_form(request, form_token)
-        chosen = file is not None and bool(file.filename)
-        name = file.filename if file is not None and chosen else "kernel.py"
-        data = file.file.read() if file is not None and chosen else source.replace("\r\n", "\n").encode()
-        intake = Intake("optimize", target, {"file": (name, data)}, None, require or None, allow_approx, None)
+        upload = (file.filename, file.file.read()) if file is not None and file.filename else _pasted(source)
+        chosen = target or []
         try:
-            if not data.strip():
+            if not upload[1].strip():
                 raise InputError("no source was given.", remedy="Choose a file or paste one.")
-            job = store_request(pages.settings, pages.store, intake)
+            if not chosen:
+                raise InputError("no target was chosen.", remedy="Choose one or more.")
+            wanted = _intakes(upload, chosen, require, allow_approx)
+            jobs = [store_request(pages.settings, pages.store, intake) for intake in wanted]
         except InputError as e:
-            kept = {"source": source, "target": target, "require": require, "allow_approx": allow_approx}
+            kept = {"source": source, "target": chosen, "require": require, "allow_approx": allow_approx}
             return form(request, 422, problem=str(e), **kept)
-        return RedirectResponse(f"/jobs/{job.id}", 303)
+        return RedirectResponse(f"/jobs/{jobs[0].id}" if len(jobs) == 1 else "/", 303)
 
 
-def _add_skill_page(app: FastAPI, pages: Pages) -> None:
-    @app.get("/skills", include_in_schema=False)
-    def skills_page(
-        request: Request, arch: str = "", language: str = "", correctness: str = "", skill: str = ""
-    ) -> HTMLResponse:
-        wanted = {"arch": arch, "language": language, "correctness": correctness, "skill": skill}
-        rates = pages.store.hit_rates({k: v for k, v in wanted.items() if v})
-        library = load_library()
-        low_high = [{**r.to_json(), "low": r.kept_interval[0], "high": r.kept_interval[1]} for r in rates]
-        values = {
-            "rates": low_high,
-            "chart": Markup(hit_rate_chart(rates)) if rates else "",  # every text in it is escaped
-            "proven": {s.id for s in library if s.proven},
-            "archs": known_archs(),
-            "languages": list(Language),
-            "levels": [str(c) for c in Correctness],
-            "detail": library.skills[skill].data if skill in library.skills else None,
-            "reasons": pages.store.failures(skill, limit=10) if skill else [],
-            "examples": pages.store.trials(skill, limit=10) if skill else [],
-        }
-        return pages.render(request, "skills", {**values, **wanted})
+def _pasted(source: str) -> tuple[str, bytes]:
+    """Pasted text as a file: CUDA where it says so, else Triton."""
+    is_cuda = "__global__" in source and re.search(r"^\s*(import|from) ", source, re.MULTILINE) is None
+    return "kernel.cu" if is_cuda else "kernel.py", source.replace("\r\n", "\n").encode(errors="replace")
+
+
+def _intakes(upload: tuple[str, bytes], targets: list[str], require: str, allow_approx: bool) -> list[Intake]:
+    """One job for each target; a port takes all of them at once."""
+    if upload[0].endswith((".cu", ".cuh", ".zip", ".gz", ".tgz")):
+        return [Intake("port", ",".join(targets), {"file": upload}, None, None, False, None)]
+    files = {"file": upload}
+    return [Intake("optimize", t, files, None, require or None, allow_approx, None) for t in targets]
 
 
 def _add_compare(app: FastAPI, pages: Pages) -> None:
@@ -242,18 +142,25 @@ def _add_compare(app: FastAPI, pages: Pages) -> None:
     def compare_page(
         request: Request, a: str = "", b: str = "", everything: Annotated[bool, Query(alias="all")] = False
     ) -> HTMLResponse:
-        shown: dict[str, Any] = {"a": a, "b": b, "all": everything, "problem": "", "rows": [], "left": "", "right": ""}
+        shown: dict[str, Any] = {"a": a, "b": b, "all": everything, "problem": "", "rows": [], "left_out": 0}
         if a and b:
-            jobs = [pages.store.job(i) for i in (a, b)]
-            if None in jobs:
+            left, right = pages.store.job(a), pages.store.job(b)
+            if left is None or right is None:
                 shown["problem"] = "One of the two jobs does not exist."
             else:
-                sides = [_comparable(pages.settings, job) for job in jobs if job is not None]
-                names = list(dict.fromkeys([*sides[0], *sides[1]]))
-                rows = [(n, sides[0].get(n, ""), sides[1].get(n, "")) for n in names]
-                shown["rows"] = [r for r in rows if everything or r[1] != r[2]]
-                shown["left"], shown["right"] = (j.path for j in jobs if j is not None)
-        return pages.render(request, "compare", shown)
+                rows = _differences(pages.settings, left, right, everything=everything)
+                shown |= {"rows": rows[:COMPARED], "left_out": len(rows) - COMPARED}
+                shown |= {"left": left.path, "right": right.path}
+        offered = [] if a and b and not shown["problem"] else pages.store.jobs(limit=_OFFERED)
+        return pages.render(request, "compare", {**shown, "offered": [job_view(j) for j in offered if j.id != a]})
+
+
+def _differences(settings: Settings, left: Job, right: Job, *, everything: bool) -> list[tuple[str, str, str]]:
+    """What, on the left, on the right; where the two differ, or everywhere."""
+    sides = _comparable(settings, left), _comparable(settings, right)
+    names = dict.fromkeys([*sides[0], *sides[1]])
+    rows = [(n, sides[0].get(n, ""), sides[1].get(n, "")) for n in names]
+    return [r for r in rows if everything or r[1] != r[2]]
 
 
 def _comparable(settings: Settings, job: Job) -> dict[str, str]:
@@ -264,7 +171,7 @@ def _comparable(settings: Settings, job: Job) -> dict[str, str]:
         return rows
     rows |= {"Correctness": report.correctness.level, "Speed": f"{report.speed.level} {report.speed.statement}".strip()}
     rows["Kept"] = ", ".join(a.id for a in report.attempts if a.fate == "kept") or "nothing"
-    for row in _metric_rows(report):
-        after = "" if row["after"] is None else f" → {row['after']:g}"
-        rows[f"{row['kernel']} {row['name']}"] = f"{row['before']:g}{after}"
+    for row in metric_rows(report):
+        values = [f"{v:g}" for v in (row["before"], row["after"]) if v is not None]
+        rows[f"{row['kernel']} {row['name']}"] = " → ".join(values)
     return rows | {f"Version of {v.name}": v.version for v in report.toolchain}

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
 from agent.report import REPORT_NAME
 from agent.review.finding import ReviewResult
-from api.dashboard import PAGE_SIZE, Pages
 from api.github.render import evidence_words
 from api.jobs import job_folder
-from api.review_store import PullReview, ReviewStore
+from api.pages import PAGE_SIZE, Pages
+from api.review_store import PullReview, ReviewState, ReviewStore
 from api.settings import Settings
 from api.store import Job, State
 from api.views import job_view
+
+FINDINGS_PER_PAGE = 25
+_ITEMS_SHOWN = 60
+"""Kernels, diagnostics, refusals and shims of one port."""
+_EDITS_SHOWN = 30
+"""Edits of one round."""
 
 
 def add_pull_pages(app: FastAPI, pages: Pages, reviews: ReviewStore) -> None:
     """`/pulls` and `/pulls/ID`."""
 
     @app.get("/pulls", include_in_schema=False)
-    def pulls_page(request: Request, repository: str = "", before: int | None = None) -> HTMLResponse:
+    def pulls_page(
+        request: Request,
+        repository: str = "",
+        before: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
+    ) -> HTMLResponse:
         rows = reviews.reviews(limit=PAGE_SIZE, before=before, repository=repository or None)
         shown = {
             "rows": [_row(r) for r in rows],
@@ -37,19 +47,32 @@ def add_pull_pages(app: FastAPI, pages: Pages, reviews: ReviewStore) -> None:
         return pages.render(request, "pulls", shown)
 
     @app.get("/pulls/{number}", include_in_schema=False)
-    def pull_page(request: Request, number: int) -> HTMLResponse:
+    def pull_page(
+        request: Request, number: Annotated[int, Path(ge=0, lt=2**63)], page: Annotated[int, Query(ge=1)] = 1
+    ) -> HTMLResponse:
         row = reviews.review(number)
         if row is None:
-            shown = {"title": "No such review", "detail": f"There is no review {number}."}
-            return pages.render(request, "error", shown, 404)
+            return pages.missing(request, "No such review", f"There is no review {number}.")
         quiet = reviews.dismissed(row.repository, row.pull)
-        values = {"row": _row(row), "result": _result(row), "quiet": sorted(quiet), "words": evidence_words}
+        result = _result(row)
+        found = result.findings if result is not None else ()
+        last = max(1, -(-len(found) // FINDINGS_PER_PAGE))
+        start = (min(page, last) - 1) * FINDINGS_PER_PAGE
+        values = {
+            "row": _row(row),
+            "result": result,
+            "findings": found[start : start + FINDINGS_PER_PAGE],
+            "page": min(page, last),
+            "pages": last,
+            "quiet": sorted(quiet),
+            "words": evidence_words,
+        }
         return pages.render(request, "pull", values)
 
 
 def _row(row: PullReview) -> dict[str, Any]:
     created = datetime.fromtimestamp(row.created_at, UTC).isoformat(timespec="seconds")
-    return {**row.model_dump(exclude={"result"}), "created_at": created, "has_result": bool(row.result)}
+    return {**row.model_dump(exclude={"result"}), "created_at": created, "has_result": row.state == ReviewState.DONE}
 
 
 def _result(row: PullReview) -> ReviewResult | None:
@@ -73,9 +96,9 @@ def add_port_pages(app: FastAPI, pages: Pages) -> None:
         job = pages.store.job(job_id)
         report = port_report(pages.settings, job) if job is not None else None
         if job is None or report is None:
-            detail = f"There is no finished port {job_id}."
-            return pages.render(request, "error", {"title": "No such port", "detail": detail}, 404)
-        values = {"job": job_view(job), "report": report, "fixed": fixed_diagnostics(report)}
+            return pages.missing(request, "No such port", f"There is no finished port {job_id}.")
+        shown = {"most": _ITEMS_SHOWN, "few": _EDITS_SHOWN}
+        values = {"job": job_view(job), "report": report, "fixed": fixed_diagnostics(report), **shown}
         return pages.render(request, "port", values)
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 
+MAX_ROWS = 400
+MAX_CHARACTERS = 70_000
+"""Of a page, markup included."""
+_ROW_CHARACTERS = 110
+"""Markup of one row."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
@@ -22,9 +28,28 @@ class DiffRow:
     gap: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The rows that a page shows, and how many it leaves out."""
+
+    rows: list[DiffRow]
+    left_out: int = 0
+
+
 def side_by_side(diff: str) -> list[DiffRow]:
     """Rows of every hunk; a run of removed lines stands beside the run of added lines that follows it."""
     return list(_rows(diff))
+
+
+def shown_part(diff: str) -> Shown:
+    """At most `MAX_ROWS` rows, fewer where lines are long, so that a page stays small whatever the patch is."""
+    every = side_by_side(diff)
+    used = 0
+    for n, row in enumerate(every):
+        used += _ROW_CHARACTERS + len(escape(row.left)) + len(escape(row.right)) + len(escape(row.gap))
+        if n >= MAX_ROWS or used > MAX_CHARACTERS:
+            return Shown(every[:n], len(every) - n)
+    return Shown(every)
 
 
 def _rows(diff: str) -> Iterator[DiffRow]:

@@ -52,7 +52,7 @@ class Gate:
                 out["X-Request-ID"] = request_id
                 out["X-Content-Type-Options"] = "nosniff"
                 out["Referrer-Policy"] = "same-origin"
-                if out.get("content-type", "").startswith("text/html") and scope["path"] != "/docs":
+                if out.get("content-type", "").startswith("text/html"):
                     out["Content-Security-Policy"] = PAGE_POLICY
             await send(message)
 
@@ -83,7 +83,8 @@ class Gate:
                 return problem_response(403, "forbidden", "A browser session may only read here; use a bearer token.")
             return None
         if "text/html" in headers.get("accept", "") and not path.startswith("/v1/"):
-            return RedirectResponse(f"/login?next={quote(path)}", 303)
+            query = scope.get("query_string", b"").decode("latin-1")
+            return RedirectResponse(f"/login?next={quote(f'{path}?{query}' if query else path)}", 303)
         headers_out = {"WWW-Authenticate": "Bearer"}
         return problem_response(401, "unauthorized", "Send `Authorization: Bearer TOKEN`.", headers=headers_out)
 

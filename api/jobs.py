@@ -24,7 +24,8 @@ from agent.model_access import PRICE_VARIABLE, PROVIDERS, parse_model
 from agent.report import Report
 from api.results import read_result
 from api.settings import Settings
-from api.store import Job, Lease, State, Store, Trial
+from api.store import Job, Lease, State, Store
+from api.trial_store import Trial
 
 KINDS = ("optimize", "port")
 """What a job can be: each is a command of the command line."""

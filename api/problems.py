@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from sandbox.errors import InputError
@@ -62,34 +63,42 @@ def problem_response(
     return JSONResponse(body, status, headers, MEDIA_TYPE)
 
 
-def install_handlers(app: FastAPI) -> None:
-    """Route every exception of the application through `problem_response`."""
+AsPage = Callable[[Request, int, str, str], Response | None]
+"""An error (status, title, detail) as a page, or None where the request did not ask for one."""
 
-    async def on_problem(_request: Request, exc: Exception) -> JSONResponse:
+
+def install_handlers(app: FastAPI, as_page: AsPage) -> None:
+    """Route every exception of the application through `problem_response`, or to a browser as a page."""
+
+    def answer(request: Request, status: int, kind: str, detail: str, **more: Any) -> Response:
+        page = as_page(request, status, TITLES[kind], detail)
+        return page if page is not None else problem_response(status, kind, detail, **more)
+
+    async def on_problem(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, ProblemError)
-        return problem_response(exc.status, exc.kind, exc.detail, headers=exc.headers, **exc.extra)
+        return answer(request, exc.status, exc.kind, exc.detail, headers=exc.headers, **exc.extra)
 
-    async def on_http(_request: Request, exc: Exception) -> JSONResponse:
+    async def on_http(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, HTTPException)
         kind = _BY_STATUS.get(exc.status_code, "bad-request" if exc.status_code < 500 else "internal")
-        return problem_response(exc.status_code, kind, str(exc.detail), headers=dict(exc.headers or {}))
+        return answer(request, exc.status_code, kind, str(exc.detail), headers=dict(exc.headers or {}))
 
-    async def on_validation(_request: Request, exc: Exception) -> JSONResponse:
+    async def on_validation(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, RequestValidationError)
         errors = [{"field": ".".join(map(str, e["loc"])), "message": e["msg"]} for e in exc.errors()]
         detail = "; ".join(f"{e['field']}: {e['message']}" for e in errors[:5])
-        return problem_response(422, "unusable-input", detail, errors=errors)
+        return answer(request, 422, "unusable-input", detail, errors=errors)
 
-    async def on_input(_request: Request, exc: Exception) -> JSONResponse:
+    async def on_input(request: Request, exc: Exception) -> Response:
         assert isinstance(exc, InputError)
-        return problem_response(422, "unusable-input", str(exc), file=exc.file, line=exc.line, remedy=exc.remedy)
+        more = {"file": exc.file, "line": exc.line, "remedy": exc.remedy}
+        return answer(request, 422, "unusable-input", str(exc), **more)
 
-    async def on_fault(request: Request, exc: Exception) -> JSONResponse:
+    async def on_fault(request: Request, exc: Exception) -> Response:
         request_id = getattr(request.state, "request_id", None)
         _log.error("fault in %s %s, request %s", request.method, request.url.path, request_id, exc_info=exc)
-        return problem_response(
-            500, "internal", "The service failed; the log holds the details.", request_id=request_id
-        )
+        detail = "The service failed; the log holds the details."
+        return answer(request, 500, "internal", detail, request_id=request_id)
 
     app.add_exception_handler(ProblemError, on_problem)
     app.add_exception_handler(HTTPException, on_http)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Index, UniqueConstraint, func
+from sqlalchemy.orm import defer
 from sqlmodel import Field, SQLModel, col, select
 
 from api.store import Store
@@ -43,7 +44,10 @@ class Delivery(SQLModel, table=True):
 class PullReview(SQLModel, table=True):
     """One review of a pull request, or one command on it, from the webhook to what was posted."""
 
-    __table_args__ = (Index("review_of_pull", "repository", "pull", "state"),)
+    __table_args__ = (
+        Index("review_of_pull", "repository", "pull", "state"),
+        Index("review_by_repository", "repository", "id"),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     repository: str
@@ -111,10 +115,11 @@ class ReviewStore:
         with self._store.writing() as session:
             _supersede(session, repository, pull, time.time())
 
-    def claim(self) -> PullReview | None:
-        """The oldest waiting review, now running; None when there is none."""
+    def claim(self, *, but_not: Collection[int] = ()) -> PullReview | None:
+        """The oldest waiting review, now running; None when there is none. `but_not` are ids to leave waiting."""
         with self._store.writing() as session:
             query = select(PullReview).where(PullReview.state == ReviewState.QUEUED).order_by(col(PullReview.id))
+            query = query.where(col(PullReview.id).not_in(but_not))
             row = session.exec(query).first()
             if row is not None:
                 row.state, row.tries = ReviewState.RUNNING, row.tries + 1
@@ -177,8 +182,10 @@ class ReviewStore:
             return session.get(PullReview, number)
 
     def reviews(self, *, limit: int, before: int | None = None, repository: str | None = None) -> Sequence[PullReview]:
-        """Newest first; `before` is the id to continue from."""
-        query = select(PullReview).order_by(col(PullReview.id).desc()).limit(limit)
+        """Newest first, without their results; `before` is the id to continue from."""
+        heavy: Any = PullReview.result
+        query = select(PullReview).options(defer(heavy, raiseload=True))
+        query = query.order_by(col(PullReview.id).desc()).limit(limit)
         if before is not None:
             query = query.where(col(PullReview.id) < before)
         if repository:

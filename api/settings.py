@@ -36,6 +36,8 @@ class Settings(BaseSettings):
     max_losses: int = Field(default=3, ge=1)
     """Attempts of one job that may end with a dead or frozen worker before the job is given up."""
     poll_s: float = Field(default=0.25, gt=0)
+    public_url: str | None = Field(default=None, pattern=r"^https?://[^\s/]+(/\S*)?$")
+    """Where people reach the dashboard; check runs link to it."""
     github_webhook_secret: SecretStr | None = None
     """Of the GitHub App; with the next two it switches the bot on."""
     github_app_id: str | None = None

@@ -1,4 +1,4 @@
-"""The service's database: jobs, their events and the trials of skills, in one SQLite file.
+"""The service's database: jobs and their events; more tables in `trial_store` and `review_store`, in one SQLite file.
 
 The job table is also the queue. A worker claims a job by raising its `attempt` and taking a lease; whatever it writes
 later carries that number, so a worker that froze and lost its lease can overwrite nothing. Every write is one `BEGIN
@@ -17,11 +17,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Index, and_, case, event, func, or_, text
-from sqlalchemy import select as select_columns
+from sqlalchemy import Connection, Engine, Index, and_, event, func, or_, text
 from sqlmodel import Field, Session, SQLModel, col, create_engine, select
 
-from agent.stats import EQUIVALENT, NOT_BUILT, UNVALIDATED, HitRate
+from api.trial_store import Trial as Trial
+from api.trial_store import create_counts, has_counts
 from sandbox.errors import WavesmithError
 
 SCHEMA_VERSION = 1
@@ -44,15 +44,21 @@ class State(StrEnum):
 class Job(SQLModel, table=True):
     """One request and what became of it. Times are seconds since the epoch."""
 
+    __table_args__ = (
+        Index("job_by_state", "state", "id"),
+        Index("job_by_arch", "arch", "id"),
+        Index("job_by_kind", "kind", "id"),
+    )
+
     id: str = Field(primary_key=True)
-    kind: str = Field(index=True)
-    arch: str = Field(index=True)
+    kind: str
+    arch: str
     target: str
     filename: str
     path: str
     options: str = "{}"
     """The request's options as JSON."""
-    state: str = Field(default=State.QUEUED, index=True)
+    state: str = State.QUEUED
     outcome: str | None = None
     exit_code: int | None = None
     summary: str | None = None
@@ -87,25 +93,6 @@ class JobEvent(SQLModel, table=True):
     phase: str
     message: str
     data: str = "{}"
-
-
-class Trial(SQLModel, table=True):
-    """One skill tried in one job: the rows behind the hit rates."""
-
-    __table_args__ = (Index("trial_rates", "skill", "arch", "language", "correctness", "verdict", "fate"),)
-
-    id: int | None = Field(default=None, primary_key=True)
-    job_id: str = Field(index=True, foreign_key="job.id")
-    skill: str = Field(index=True)
-    edit: str
-    arch: str = Field(index=True)
-    language: str
-    fate: str
-    verdict: str | None
-    correctness: str
-    speed: str
-    reason: str
-    at: float
 
 
 class Worker(SQLModel, table=True):
@@ -213,6 +200,19 @@ class Store:
         with self.reading() as session:
             return session.exec(query.order_by(col(JobEvent.id)).limit(limit)).all()
 
+    def latest_events(self, job_id: str, *, limit: int) -> list[JobEvent]:
+        """The last events of a job, oldest first."""
+        query = select(JobEvent).where(JobEvent.job_id == job_id).order_by(col(JobEvent.id).desc()).limit(limit)
+        with self.reading() as session:
+            return list(session.exec(query))[::-1]
+
+    def events_of_proposal(self, job_id: str, attempt: int, proposal: str, *, limit: int) -> list[JobEvent]:
+        """What was said of one proposal in one attempt at a job, oldest first."""
+        query = select(JobEvent).where(JobEvent.job_id == job_id, JobEvent.attempt == attempt)
+        query = query.where(func.json_extract(JobEvent.data, "$.proposal") == proposal)
+        with self.reading() as session:
+            return list(session.exec(query.order_by(col(JobEvent.id)).limit(limit)))
+
     def request_cancel(self, job_id: str) -> Job | None:
         """Cancel a queued job at once; ask the worker of a running one. A finished job stays as it is."""
         now = time.time()
@@ -223,43 +223,6 @@ class Store:
             elif job is not None and job.state == State.RUNNING:
                 job.cancel_requested = True
             return job
-
-    # Trials
-
-    def hit_rates(self, wanted: Mapping[str, str]) -> list[HitRate]:
-        """Rates per skill over trials whose columns equal `wanted`, most tried first."""
-        validated = col(Trial.correctness).not_in(UNVALIDATED)
-        query = select_columns(
-            col(Trial.skill),
-            func.count(),
-            _count_of(and_(col(Trial.verdict).is_not(None), col(Trial.verdict).not_in(NOT_BUILT))),
-            _count_of(and_(col(Trial.verdict).in_(EQUIVALENT), validated)),
-            _count_of(col(Trial.verdict) == "Accepted"),
-            _count_of(col(Trial.fate).in_(("kept", "step"))),
-        )
-        for column, value in wanted.items():
-            query = query.where(getattr(Trial, column) == value)
-        with self.reading() as session:
-            rows = session.connection().execute(query.group_by(col(Trial.skill))).all()
-        return sorted((HitRate(*row) for row in rows), key=lambda r: (-r.tried, r.skill))
-
-    def failures(self, skill: str, *, limit: int) -> list[tuple[str, int]]:
-        """Reasons for which trials of a skill were not kept, most frequent first."""
-        query = (
-            select(Trial.reason, func.count())
-            .where(Trial.skill == skill, col(Trial.fate).not_in(("kept", "step")))
-            .group_by(Trial.reason)
-            .order_by(func.count().desc())
-            .limit(limit)
-        )
-        with self.reading() as session:
-            return [(reason, n) for reason, n in session.exec(query)]
-
-    def trials(self, skill: str, *, limit: int) -> Sequence[Trial]:
-        """The latest trials of a skill."""
-        query = select(Trial).where(Trial.skill == skill).order_by(col(Trial.id).desc()).limit(limit)
-        with self.reading() as session:
-            return session.exec(query).all()
 
     # Workers
 
@@ -349,11 +312,6 @@ class Store:
                 job.state, job.lease_until, job.worker = State.QUEUED, None, None
 
 
-def _count_of(condition: Any) -> Any:
-    """How many rows of a group meet a condition."""
-    return func.sum(case((condition, 1), else_=0))
-
-
 def _holds(job: Job, lease: Lease) -> bool:
     return job.state == State.RUNNING and job.attempt == lease.attempt
 
@@ -379,5 +337,10 @@ def _create_schema(connection: Connection) -> None:
     version = connection.execute(text("PRAGMA user_version")).scalar_one()
     if version not in (0, SCHEMA_VERSION):
         raise WavesmithError(f"the database has schema version {version}; this release reads {SCHEMA_VERSION}.")
+    had_counts = has_counts(connection)
     SQLModel.metadata.create_all(connection)
+    for table in SQLModel.metadata.sorted_tables:
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)  # an older file has the table, and `create_all` adds none to it
+    create_counts(connection, had_counts=had_counts)
     connection.execute(text(f"PRAGMA user_version = {SCHEMA_VERSION}"))

@@ -110,7 +110,7 @@ def parse_kernel(data: bytes, filename: str, companions: Mapping[str, str] | Non
 def _check_python(source: str, filename: str) -> None:
     try:
         ast.parse(source, filename)
-    except (SyntaxError, ValueError, RecursionError) as e:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         line = getattr(e, "lineno", None)
         reason = getattr(e, "msg", None) or str(e) or type(e).__name__
         raise InputError(

@@ -38,14 +38,36 @@ def affected_kernels(file: ChangedFile, language: Language) -> tuple[str, ...]:
     return tuple(name for name, code in after.items() if before.get(name) != code)
 
 
+def why_unread(file: ChangedFile, language: Language) -> str:
+    """Why the head's file cannot be looked into; empty when it can."""
+    if language is not Language.TRITON or not _may_launch(file.after_text):
+        return ""
+    try:
+        ast.unparse(ast.parse(file.after_text))
+    except SyntaxError as e:
+        return f"Python cannot parse it: line {e.lineno}: {e.msg}"
+    except (ValueError, RecursionError, MemoryError):
+        return "Python cannot parse it: it is nested too deeply"
+    return ""
+
+
+def _may_launch(text: str) -> bool:
+    """False for what holds neither a kernel nor a launch: large data files need not be parsed."""
+    return "jit" in text or re.search(r"\]\s*\(", text) is not None
+
+
 def _python_units(text: str) -> Mapping[str, str]:
     """Each jit kernel with everything of the file that decides what it does, as one normalised text."""
-    if "jit" not in text and re.search(r"\]\s*\(", text) is None:
-        return {}  # neither a kernel nor a launch: large data files need not be parsed
+    if not _may_launch(text):
+        return {}
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        return _units_of(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
+
+
+def _units_of(tree: ast.Module) -> Mapping[str, str]:
     functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
     kernels = {name: node for name, node in functions.items() if any(_is_jit(d) for d in node.decorator_list)}
     constants = {t.id: n for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}

@@ -15,6 +15,7 @@ from sandbox.errors import InputError
 from sandbox.kernel import MAX_SOURCE_BYTES
 
 SOURCE_SUFFIXES = (".py", ".hip", *KERNEL_SUFFIXES, *HOST_SUFFIXES)
+MAX_PATH_CHARACTERS = 900
 MAX_FOLDER_FILES = 2000
 MAX_FOLDER_BYTES = 64 * 2**20
 _REGULAR = 0o100000
@@ -68,12 +69,18 @@ class Change:
 
 def decode(data: bytes) -> str | None:
     """Source text with `\\n` line ends; None for what is binary or not UTF-8."""
-    if b"\0" in data[:65536]:
+    if b"\0" in data:
         return None
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         return None
+
+
+def text_lines(text: str) -> list[str]:
+    """Lines as git, GitHub and Python count them: only `\n` ends one, whatever else Unicode calls a line end."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def open_repository(folder: Path) -> git.Repo:
@@ -107,9 +114,9 @@ def read_change(repository: git.Repo, base: str, head: str, *, direct: bool = Fa
         notes.append("Base and head have no common commit here; they are compared directly.")
     files: list[ChangedFile] = []
     skipped: list[tuple[str, str]] = []
-    diff = start.diff(last, M=True)
+    diff = _entries(repository, start, last)
     for entry in diff:
-        read = _read_entry(entry)
+        read = _read_entry(repository, entry)
         if isinstance(read, ChangedFile):
             files.append(read)
         elif read is not None:
@@ -119,27 +126,65 @@ def read_change(repository: git.Repo, base: str, head: str, *, direct: bool = Fa
     )
 
 
-def _read_entry(entry: Any) -> ChangedFile | tuple[str, str] | None:
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One line of git's raw diff."""
+
+    status: str
+    """First letter of git's: A, C, D, M, R or T."""
+    old_mode: int
+    mode: int
+    old_blob: str
+    blob: str
+    old_path: bytes
+    path: bytes
+
+
+def _entries(repository: git.Repo, start: git.Commit, last: git.Commit) -> list[_Entry]:
+    """What differs between two commits. Read here from git's own output, since a name may be any bytes."""
+    options = ("-r", "-z", "--raw", "-M", "--no-abbrev", "--no-ext-diff")
+    out = repository.git.diff_tree(*options, start.hexsha, last.hexsha, stdout_as_string=False)
+    fields = iter(out.split(b"\0"))
+    found = []
+    for head in fields:
+        if not head:
+            break
+        old_mode, mode, old_blob, blob, status = head.decode("ascii").removeprefix(":").split(" ")
+        old_path = next(fields)
+        path = next(fields) if status[0] in "RC" else old_path
+        found.append(_Entry(status[0], int(old_mode, 8), int(mode, 8), old_blob, blob, old_path, path))
+    return found
+
+
+def _read_entry(repository: git.Repo, entry: _Entry) -> ChangedFile | tuple[str, str] | None:
     """A source file, a reason why one is not read, or None for what is none of ours."""
-    blob, path = entry.b_blob, entry.b_path
-    if blob is None or path is None or entry.deleted_file or not path.endswith(SOURCE_SUFFIXES):
+    path = entry.path.decode("utf-8", "backslashreplace")
+    if entry.status == "D" or not path.endswith(SOURCE_SUFFIXES):
         return None
-    if blob.mode & 0o170000 != _REGULAR:
+    if entry.mode & 0o170000 != _REGULAR:
         return path, "it is a symbolic link or a submodule"
-    if not _is_plain(path):
+    if not _is_plain(path) or path.encode() != entry.path:
         return path, "its name is no plain path"
+    if len(path) > MAX_PATH_CHARACTERS:
+        return path, "its name is too long"
+    blob = _blob(repository, entry.blob, entry.mode, path)
     if blob.size > MAX_SOURCE_BYTES:
         return path, f"it is larger than {MAX_SOURCE_BYTES >> 20} MiB"
     after = bytes(blob.data_stream.read())
     if decode(after) is None:
         return path, "it is binary or not UTF-8 text"
-    old = entry.a_blob
     before = None
-    if old is not None and not entry.new_file and old.mode & 0o170000 == _REGULAR and old.size <= MAX_SOURCE_BYTES:
-        before = bytes(old.data_stream.read())
+    old_path = entry.old_path.decode("utf-8", "backslashreplace")
+    if entry.status != "A" and entry.old_mode & 0o170000 == _REGULAR and old_path.encode() == entry.old_path:
+        old = _blob(repository, entry.old_blob, entry.old_mode, old_path)
+        before = bytes(old.data_stream.read()) if old.size <= MAX_SOURCE_BYTES else None
     if before is not None and decode(before) is None:
         before = None
-    return ChangedFile(path, entry.a_path or path, before, after)
+    return ChangedFile(path, old_path, before, after)
+
+
+def _blob(repository: git.Repo, name: str, mode: int, path: str) -> git.Blob:
+    return git.Blob(repository, bytes.fromhex(name), mode, path)
 
 
 def _is_plain(path: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from agent.patch import FileChange, restore_bytes, unified_diff
-from agent.review.changes import ChangedFile
+from agent.review.changes import ChangedFile, text_lines
 from agent.review.finding import MAX_PATCH_CHARACTERS, Fix, Suggestion
 from sandbox.kernel import Kernel
 
@@ -51,7 +51,7 @@ _STATEMENTS = {
 
 def suggest(file: ChangedFile, repaired: str) -> Suggestion | None:
     """The edit as one replacement of consecutive lines; None when it is wide, or lies outside the shown diff."""
-    before, after = file.after_text.splitlines(), repaired.splitlines()
+    before, after = text_lines(file.after_text), text_lines(repaired)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     edits = [o for o in matcher.get_opcodes() if o[0] != "equal"]
     if not edits:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from agent.events import Phase, Progress
-from agent.review.affected import affected_kernels, language_of_change
+from agent.review.affected import affected_kernels, language_of_change, why_unread
 from agent.review.changes import Change, ChangedFile, check_out, open_repository, read_change, read_file, with_lines
 from agent.review.compare import compare
 from agent.review.compiled import Side, compiled_sightings, ported_sightings
@@ -122,8 +122,12 @@ def _works(change: Change, config: ReviewConfig, scratch: Path, clock: _Clock) -
     sides = {"base": (change.base, scratch / "base"), "head": (change.head, scratch / "head")}
     for file in change.files:
         language = language_of_change(file) if config.wants(file.path) else None
-        kernels = affected_kernels(file, language) if language is not None else ()
-        if language is None or not kernels:
+        if language is None:
+            continue
+        if reason := why_unread(file, language):
+            clock.skip(file.path, reason)
+        kernels = affected_kernels(file, language)
+        if not kernels:
             continue
         harness = config.harness_of(file.path) if language is Language.TRITON else None
         for commit, folder in sides.values():
@@ -154,6 +158,8 @@ def _each(works: list[_Work], clock: _Clock, what: str, act: Callable[[_Work], N
             clock.skip(f"{what} {work.file.path}", e.message + (f" {e.remedy}" if e.remedy else ""))
         except WavesmithError as e:
             clock.skip(f"{what} {work.file.path}", f"it did not work here: {e}")
+        except (RecursionError, MemoryError):
+            clock.skip(f"{what} {work.file.path}", "it is nested too deeply")
 
 
 def _read_source(work: _Work, targets: list[Target]) -> None:
@@ -218,7 +224,7 @@ def _result(
         targets=config.targets,
         files_changed=change.total,
         files_reviewed=tuple(w.file.path for w in works),
-        kernels=tuple(dict.fromkeys(k for w in works for k in w.kernels)),
+        kernels=tuple(dict.fromkeys(k[:300] for w in works for k in w.kernels)),
         findings=tuple(findings),
         skipped=tuple(clock.skipped),
         notes=notes,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from agent.port.lint import lint
 from agent.port.repair import port_rules
 from agent.port.result import Finding as PortFinding
+from agent.review.changes import text_lines
 from sandbox.hip_source import HipSource
 from sandbox.kernel import Kernel, Language
 from sandbox.target import Target
@@ -91,7 +92,7 @@ def _construct(kernel: Kernel, candidate: Match) -> Iterator[Sighting]:
     if edited is None:
         return
     owner = owner_of_python(kernel.source)
-    before = kernel.source.splitlines()
+    before = text_lines(kernel.source)
     title = candidate.skill.data.title
     for start, end in edited_lines(kernel.source, edited.source):
         code = normal_python("\n".join(before[start - 1 : end]))
@@ -112,12 +113,12 @@ def _construct(kernel: Kernel, candidate: Match) -> Iterator[Sighting]:
 
 def edited_lines(before: str, after: str) -> list[tuple[int, int]]:
     """1-based inclusive ranges of `before` that an edit replaces or removes; insertions belong to no line."""
-    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    matcher = difflib.SequenceMatcher(None, text_lines(before), text_lines(after), autojunk=False)
     return [(i + 1, j) for tag, i, j, _, _ in matcher.get_opcodes() if tag != "equal" and j > i]
 
 
 def _refused(kernel: Kernel, refusals: Sequence[Refusal], owner: OwnerOf) -> Iterator[Sighting]:
-    lines = kernel.source.splitlines()
+    lines = text_lines(kernel.source)
     for r in refusals:
         text = lines[r.line - 1] if 0 < r.line <= len(lines) else ""
         code = normal_python(text) if kernel.language is Language.TRITON else normal_cuda(text)
@@ -147,7 +148,7 @@ def _cuda_refusals(kernel: Kernel, target: Target) -> Iterator[Sighting]:
 
 def _cuda_lint(kernel: Kernel, path: str) -> Iterator[Sighting]:
     owner = owner_of_cuda(kernel.source)
-    lines = kernel.source.splitlines()
+    lines = text_lines(kernel.source)
     for f in lint(path, kernel.source):
         rule = _LINT_RULES.get(f.kind)
         if rule is not None:
@@ -179,7 +180,7 @@ def owner_of_python(text: str) -> OwnerOf:
     """By top-level function or method, decorators included."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return OwnerOf(())
     spans = []
     for node in ast.walk(tree):
@@ -196,7 +197,7 @@ def owner_of_cuda(text: str) -> OwnerOf:
 
 def normal_python(text: str) -> str:
     """Code without comments and spaces; what a fingerprint is made of."""
-    return "".join(re.sub(r"\s+", "", re.sub(r"(^|\s)#.*", "", line)) for line in text.splitlines())
+    return "".join(re.sub(r"\s+", "", re.sub(r"(^|\s)#.*", "", line)) for line in text_lines(text))
 
 
 def normal_cuda(text: str) -> str:

@@ -1,8 +1,8 @@
 """The bot inside a GitHub workflow: the same review and the same texts, with the workflow's own token and no server.
 
-What a server keeps in its database, a workflow reads from the pull request: `/wavesmith ignore` comments of people with
-write access. Where the token may only read (a fork's pull request) the review stays in a file, and a second workflow
-posts it.
+What a server keeps in its database, a workflow reads from the pull request: `/wavesmith ignore` comments and resolved
+conversations of people with write access. Where the token may only read (a fork's pull request) the review stays in a
+file, and a second workflow posts it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Workflow:
     workspace: Path
     login: str = DEFAULT_LOGIN
     summary: Path | None = None
+    run: str = ""
+    """Address of this run, which holds the log and the artifacts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,14 @@ def read_workflow(environment: Mapping[str, str]) -> Workflow:
         workspace=Path(environment.get("GITHUB_WORKSPACE", ".")),
         login=environment.get("WAVESMITH_GITHUB_LOGIN", DEFAULT_LOGIN),
         summary=Path(summary) if summary else None,
+        run=_run_address(environment),
     )
+
+
+def _run_address(environment: Mapping[str, str]) -> str:
+    server, repository = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_REPOSITORY", "")
+    number = environment.get("GITHUB_RUN_ID", "")
+    return f"{server}/{repository}/actions/runs/{number}" if server.startswith("http") and number else ""
 
 
 async def answer(workflow: Workflow, options: tuple[str, ...], timeout_s: float, out: Path | None) -> Ended:
@@ -123,7 +132,7 @@ async def _review(
         return Ended("Nothing to do: the pull request is closed.")
     head, base = str(pull["head"]["sha"]), str(pull["base"]["sha"])
     try:
-        check: int | None = await publisher.begin(head)
+        check: int | None = await publisher.begin(head, workflow.run)
     except CannotWrite:
         check = None
     if check is not None and (pull["head"].get("repo") or {}).get("full_name") != publisher.repository:
@@ -168,8 +177,8 @@ async def _outcome(
 
 
 async def silenced(publisher: Publisher) -> frozenset[str]:
-    """Rules and findings that people with write access told the bot to ignore on this pull request."""
-    names: set[str] = set()
+    """Rules and findings that people with write access dismissed on this pull request, by command or by resolving."""
+    names = set(await publisher.resolved())
     writers: dict[str, bool] = {}
     async for comment in publisher.comments(f"/issues/{publisher.pull}/comments"):
         command = parse_command(find_command(comment["body"]) or "-")
@@ -202,7 +211,7 @@ async def post_review(workflow: Workflow, file: Path) -> Ended:
             return Ended("Nothing to do: no open pull request has this commit as its head.")
         publisher = Publisher(client, workflow.repository, pull, workflow.login)
         shown = result.without(await silenced(publisher))
-        problem = await publisher.publish(shown, await publisher.begin(result.head))
+        problem = await publisher.publish(shown, await publisher.begin(result.head, workflow.run))
         return Ended(render.headline(shown) + (f" But {problem}." if problem else ""), shown, posted=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,9 @@ from gidgethub import HTTPException
 from agent.review.finding import Finding, ReviewResult
 from api.github import render
 from api.github.client import Client
+from api.github.markers import findings_in
+from api.github.threads import resolved_findings
 
-_FINDING = re.compile(r"<!-- wavesmith:finding ([0-9a-f]{16}) -->")
 _PAGE = 100
 
 
@@ -54,9 +54,13 @@ class Publisher:
             raise
         return str(found["merge_base_commit"]["sha"])
 
-    async def begin(self, head: str) -> int:
-        """A check run that says that the review runs; returns its id. Raises `CannotWrite`."""
+    async def begin(self, head: str, address: str = "") -> int:
+        """A check run that says that the review runs; returns its id. Raises `CannotWrite`.
+
+        `address` is where everything that the review left can be had.
+        """
         data = {"name": render.CHECK_NAME, "head_sha": head, "status": "in_progress"}
+        data |= {"details_url": address} if address else {}
         try:
             return int((await self.client.post(self.url("/check-runs"), data=data))["id"])
         except HTTPException as e:
@@ -98,7 +102,7 @@ class Publisher:
         wanted = render.suggestion_comments(result)
         if not wanted:
             return frozenset(), ""
-        posted = {fp async for c in self._own(f"/pulls/{self.pull}/comments") for fp in _FINDING.findall(c["body"])}
+        posted = {fp async for c in self._own(f"/pulls/{self.pull}/comments") for fp in findings_in(c["body"])}
         fresh = [(f, c) for f, c in wanted if f.fingerprint not in posted]
         there = {f.fingerprint for f, _ in wanted} & posted
         if not fresh:
@@ -157,6 +161,10 @@ class Publisher:
         """Every comment of a list, each with a body."""
         async for comment in self.client.getiter(self.url(f"{rest}?per_page={_PAGE}")):
             yield {**comment, "body": comment.get("body") or ""}
+
+    async def resolved(self) -> frozenset[str]:
+        """Findings whose conversation somebody with write access resolved."""
+        return await resolved_findings(self.client, self.repository, self.pull, self.login)
 
     async def react(self, comment: int, content: str) -> None:
         """A reaction on the comment that held a command; a deleted comment needs none."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.review.finding import RULES, Finding, Fix, Level, ReviewResult
 from api.github.markdown import code, details, fenced, html_code, plain, sentence
+from api.github.markers import finding_marker
 
 MARKER = "<!-- wavesmith:review -->"
 RESOLVED = "<!-- wavesmith:resolved -->"
@@ -15,6 +16,8 @@ CHECK_NAME = "Wavesmith"
 ANNOTATIONS_PER_REQUEST = 50
 MAX_ANNOTATIONS = 500
 MAX_TITLE = 255
+MAX_SECTIONS = 20
+"""Findings in the comment; the check run has all."""
 MAX_BODY = 64_000
 """GitHub takes 65,535 characters; the rest is room for line ends that it counts twice."""
 _MAX_ANNOTATION_TEXT = 4000
@@ -127,7 +130,9 @@ def comment_text(result: ReviewResult, suggested: frozenset[str] = frozenset()) 
     if not found or result.comment == "never":
         return ""
     parts = [MARKER, f"**Wavesmith**: {headline(result)}"]
-    blocks = [details(_summary(f), _section(f, suggested)) for f in found]
+    blocks = [details(_summary(f), _section(f, suggested)) for f in found[:MAX_SECTIONS]]
+    if len(found) > MAX_SECTIONS:
+        blocks.append(f"{_count(len(found) - MAX_SECTIONS, 'more finding')} in the check run.")
     foot = f"<sub>{result.head[:12]}, {', '.join(result.targets)}. {_COMMANDS}</sub>"
     return joined([*parts, *blocks], MAX_BODY - len(foot) - 4) + f"\n\n{foot}"
 
@@ -158,7 +163,8 @@ def _summary(f: Finding) -> str:
 
 
 def _section(f: Finding, suggested: frozenset[str] = frozenset()) -> str:
-    lines = [sentence(f.message), sentence(f.remedy)] if f.remedy else [sentence(f.message)]
+    is_said_by_fix = f.fix is not None and f.remedy.startswith(f.fix.title.rstrip("."))
+    lines = [sentence(f.message), *([sentence(f.remedy)] if f.remedy and not is_said_by_fix else [])]
     lines.append(f"{plain(', '.join(f.targets))}: {evidence_words(f.evidence)}. {code(f.rule)} {code(f.fingerprint)}")
     if f.fix is not None:
         lines += _fix_lines(f.fix, is_suggested=f.fingerprint in suggested)
@@ -188,7 +194,7 @@ def suggestion_comments(result: ReviewResult) -> list[tuple[Finding, dict[str, A
             continue
         seen.add((f.path, s.start, s.end))
         body = [
-            f"<!-- wavesmith:finding {f.fingerprint} -->",
+            finding_marker(f.fingerprint),
             f"**{f.level}** {sentence(f.message)}",
             f"{sentence(f.fix.title)}. {sentence(f.fix.statement)}",
             fenced(s.text, "suggestion"),

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
+from gidgethub import HTTPException
 
 from agent.review.finding import ReviewResult
-from api.github.client import App, Client, Fault, connect, may_write
+from api.github.client import App, Client, Fault, connect, limit_wait_s, may_write
 from api.github.engine import FetchError, Unreviewed, confined_options, fetch_commits, run_review
 from api.github.events import Command, parse_command
 from api.github.publish import CannotWrite, Publisher
@@ -31,6 +33,8 @@ class Runner:
     settings: Settings
     reviews: ReviewStore
     app: App
+    later: dict[int, float] = field(default_factory=dict)
+    """Reviews that wait for GitHub: id to the time of `time.monotonic` before which they are not tried again."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -41,7 +45,8 @@ class Runner:
 
     async def run_one(self) -> bool:
         """Take one review and finish it; False when none waits."""
-        row = await anyio.to_thread.run_sync(self.reviews.claim)
+        waiting = [number for number, at in self.later.items() if at > time.monotonic()]
+        row = await anyio.to_thread.run_sync(lambda: self.reviews.claim(but_not=waiting))
         if row is None:
             return False
         assert row.id is not None
@@ -53,6 +58,7 @@ class Runner:
         except Fault as e:
             _log.warning("review %s of %s#%s: %s", row.id, row.repository, row.pull, e)
             again = row.tries < MAX_TRIES
+            self.later[row.id] = time.monotonic() + delay_s(e, row.tries)
             state = ReviewState.QUEUED if again else ReviewState.FAILED
             self.reviews.finish(row.id, state, summary=f"GitHub could not be reached: {str(e)[:300]}")
         return True
@@ -93,7 +99,7 @@ class Runner:
         if last is None or pull is None or pull["head"]["sha"] != ReviewResult.model_validate_json(last.result).head:
             return False
         result = ReviewResult.model_validate_json(last.result)
-        check = await publisher.begin(result.head)
+        check = await publisher.begin(result.head, self._address(row))
         await self._post(row, publisher, result, check)
         return True
 
@@ -105,7 +111,7 @@ class Runner:
             self.reviews.finish(row.id, ReviewState.SUPERSEDED, summary=problem)
             return
         head = str(pull["head"]["sha"])
-        check = await publisher.begin(head)
+        check = await publisher.begin(head, self._address(row))
         outcome = await self._run(row, publisher, pull, token, targets)
         if isinstance(outcome, Unreviewed) and self._is_wanted(row):
             await self._give_up(row, publisher, check, outcome)
@@ -118,6 +124,10 @@ class Runner:
             self.reviews.finish(row.id, ReviewState.SUPERSEDED, summary=summary)
             return
         await self._post(row, publisher, outcome, check)
+
+    def _address(self, row: PullReview) -> str:
+        """The dashboard's page of a review, where its findings, patches and log are; empty when nobody can reach it."""
+        return f"{self.settings.public_url.rstrip('/')}/pulls/{row.id}" if self.settings.public_url else ""
 
     def _is_wanted(self, row: PullReview) -> bool:
         """False once a newer push, or closing the pull request, took its place."""
@@ -156,7 +166,7 @@ class Runner:
 
         assert row.id is not None
         quiet = await anyio.to_thread.run_sync(self.reviews.dismissed, row.repository, row.pull)
-        shown = result.without(quiet)
+        shown = result.without(quiet | await publisher.resolved())
         problem = await publisher.publish(shown, check)
         summary = headline(shown) + (f" But {problem}." if problem else "")
         fields = {"result": result.model_dump_json(), "introduced": len(shown.counted()), "head": result.head}
@@ -173,6 +183,15 @@ def _unwanted(row: PullReview, pull: dict[str, Any] | None) -> str:
     if row.head and pull["head"]["sha"] != row.head:
         return "A newer push took its place."
     return ""
+
+
+def delay_s(fault: Exception, tries: int) -> float:
+    """Seconds until a review that met a fault is tried again: as a rate limit says, else longer each time."""
+    limit = None
+    if isinstance(fault, HTTPException):
+        headers = getattr(fault, "headers", None) or {}
+        limit = limit_wait_s(int(fault.status_code), headers, str(fault), tries)
+    return limit if limit is not None else 5.0 * 4.0 ** (tries - 1)
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:

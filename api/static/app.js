@@ -8,11 +8,11 @@ if (live !== null) {
   const add = (message) => {
     const event = JSON.parse(message.data);
     const item = document.createElement("li");
-    item.textContent = event.kind === "phase" ? event.message + ":" : event.message;
+    item.textContent = event.message;
+    item.classList.toggle("phase", event.kind === "phase");
     steps.append(item);
     steps.scrollTop = steps.scrollHeight;
   };
-  steps.replaceChildren();
   for (const kind of ["phase", "step", "attempt", "result"]) source.addEventListener(kind, add);
   source.addEventListener("end", (message) => {
     source.close();
@@ -27,4 +27,21 @@ if (file !== null) {
   file.addEventListener("change", async () => {
     if (file.files.length === 1) text.value = await file.files[0].text();
   });
+}
+// A list with jobs that still run is read again while it is looked at.
+const list = document.querySelector("[data-live]");
+if (list !== null) {
+  const again = async () => {
+    if (!document.hidden) {
+      const answer = await fetch(window.location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+      if (answer !== null && answer.ok) {
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const fresh = page.querySelector("main .scroll tbody"), shown = list.querySelector("tbody");
+        if (fresh !== null && fresh.innerHTML !== shown.innerHTML && !shown.contains(document.activeElement)) shown.replaceWith(fresh);
+        if (page.querySelector("[data-live]") === null) return;
+      }
+    }
+    window.setTimeout(again, 3000);
+  };
+  window.setTimeout(again, 3000);
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from octokit import AXE, npm_file
 from seeding import seed_port, seed_pulls
+from serving import PATIENCE_S, get, post, run_app
 
 from api.app import create_app
 from api.diff_view import side_by_side
@@ -24,17 +23,6 @@ from api.store import Job, Lease, State, Store, Trial, new_job_id
 
 TOKEN = "0123456789abcdef0123"
 KERNEL = "import triton\n\n\n@triton.jit\ndef k(x):\n    pass\n"
-
-
-def serve(settings: Settings) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(create_app(settings), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
 
 
 def part(**fields: Any) -> dict[str, Any]:
@@ -117,7 +105,8 @@ def more_pages(settings: Settings) -> list[str]:
 
 @pytest.fixture(scope="module")
 def url(settings: Settings, jobs: list[Job], more_pages: list[str]) -> Iterator[str]:
-    yield from serve(settings)
+    with run_app(create_app(settings)) as address:
+        yield address
 
 
 def pages_of(jobs: list[Job]) -> list[str]:
@@ -131,6 +120,9 @@ def pages_of(jobs: list[Job]) -> list[str]:
         "/skills?skill=fit-lds",
         "/compare",
         compare,
+        f"/compare?a={jobs[0].id}",
+        f"/jobs/{jobs[0].id}/attempts/1",
+        "/docs",
     ]
 
 
@@ -215,12 +207,12 @@ def test_axe_finds_nothing_serious(browser: Any, url: str, jobs: list[Job], more
 
 
 def test_pages_read_without_scripts_and_show_no_markup_of_others(url: str, jobs: list[Job]) -> None:
-    page = httpx.get(f"{url}/jobs/{jobs[0].id}")
+    page = get(f"{url}/jobs/{jobs[0].id}")
     assert "<script>old" not in page.text and "&lt;script&gt;old" in page.text and "Fit the LDS &lt;b&gt;" in page.text
     assert "style=" not in page.text and page.text.count("<script") == 1
     policy = page.headers["content-security-policy"]
     assert "script-src 'self'" in policy and "unsafe" not in policy and "default-src 'none'" in policy
-    assert len(page.content) + len(httpx.get(f"{url}/static/style.css").content) < 200_000
+    assert len(page.content) + len(get(f"{url}/static/style.css").content) < 200_000
 
 
 def test_skills_are_filtered_by_the_address(browser: Any, url: str, jobs: list[Job]) -> None:
@@ -234,13 +226,13 @@ def test_skills_are_filtered_by_the_address(browser: Any, url: str, jobs: list[J
     browser.until("location.search.includes('arch=gfx950')")
     browser.settle()
     assert "No trial is here with these filters" in browser.evaluate("document.body.innerText")
-    assert "no resource improved" in httpx.get(f"{url}/skills?skill=fit-lds").text
+    assert "no resource improved" in get(f"{url}/skills?skill=fit-lds").text
 
 
 def test_comparing_shows_only_what_differs(url: str, jobs: list[Job]) -> None:
-    same = httpx.get(f"{url}/compare?a={jobs[0].id}&b={jobs[1].id}").text
+    same = get(f"{url}/compare?a={jobs[0].id}&b={jobs[1].id}").text
     assert "do not differ" in same
-    assert "does not exist" in httpx.get(f"{url}/compare?a=x&b=y").text
+    assert "does not exist" in get(f"{url}/compare?a=x&b=y").text
 
 
 def test_a_kernel_is_pasted_queued_and_cancelled(browser: Any, url: str) -> None:
@@ -257,7 +249,7 @@ def test_a_kernel_is_pasted_queued_and_cancelled(browser: Any, url: str) -> None
 def test_progress_arrives_without_reloading(browser: Any, url: str, settings: Settings) -> None:
     store = Store(settings.database)
     files = {"file": ("live.py", KERNEL.encode())}
-    job = httpx.post(f"{url}/v1/jobs", files=files, data={"target": "gfx950"}).json()
+    job = post(f"{url}/v1/jobs", files=files, data={"target": "gfx950"}).json()
     browser.open(f"{url}/jobs/{job['id']}")
     held = store.claim("w", lease_s=60, max_losses=3)
     assert held is not None and held.id == job["id"]
@@ -269,12 +261,12 @@ def test_progress_arrives_without_reloading(browser: Any, url: str, settings: Se
 
 
 def test_wrong_input_keeps_what_was_typed(url: str) -> None:
-    page = httpx.post(f"{url}/submit", data={"target": "gfx950", "source": "def f(:"})
+    page = post(f"{url}/submit", data={"target": "gfx950", "source": "def f(:"})
     assert page.status_code == 422 and "kernel.py:1:" in page.text and "def f(:" in page.text
 
 
 def test_logging_in_and_out(browser: Any, tmp_path: Path) -> None:
-    for url in serve(Settings(data_dir=tmp_path, token=TOKEN)):  # type: ignore[arg-type]
+    with run_app(create_app(Settings(data_dir=tmp_path, token=TOKEN))) as url:  # type: ignore[arg-type]
         browser.open(f"{url}/skills")
         assert browser.evaluate("location.pathname + location.search") == "/login?next=/skills"
         browser.evaluate("document.querySelector('input[name=token]').value = 'wrong'")
@@ -285,7 +277,9 @@ def test_logging_in_and_out(browser: Any, tmp_path: Path) -> None:
         browser.until("location.pathname === '/skills'")
         browser.settle()
         assert browser.evaluate("document.cookie") == ""
-        with httpx.Client(base_url=url, cookies={"wavesmith_session": Sessions(TOKEN).new_cookie()}) as client:
+        with httpx.Client(
+            base_url=url, timeout=PATIENCE_S, cookies={"wavesmith_session": Sessions(TOKEN).new_cookie()}
+        ) as client:
             assert client.get("/").status_code == 200
             assert client.post("/submit", data={"target": "gfx950", "source": KERNEL}).status_code == 403
             assert client.post("/logout").status_code == 403
@@ -304,9 +298,9 @@ def test_sessions_end_and_cannot_be_forged() -> None:
 
 
 def test_login_never_leads_to_another_site(tmp_path: Path) -> None:
-    for url in serve(Settings(data_dir=tmp_path, token=TOKEN)):  # type: ignore[arg-type]
+    with run_app(create_app(Settings(data_dir=tmp_path, token=TOKEN))) as url:  # type: ignore[arg-type]
         for path in ("//evil.example", "https://evil.example", "/\\evil.example"):
-            answer = httpx.post(f"{url}/login", data={"token": TOKEN, "next": path})
+            answer = post(f"{url}/login", data={"token": TOKEN, "next": path})
             assert answer.status_code == 303 and answer.headers["location"] == "/"
 
 

@@ -8,13 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from serving import PATIENCE_S, processes_of, wait_for
 
 COMMAND = [sys.executable, "-P", "-c", "from api.cli import main; main()"]
 LIBDEVICE = """\
@@ -41,7 +41,7 @@ if __name__ == "__main__":
     x = torch.randn(200, device="cuda")
     torch.testing.assert_close(run(x), torch.exp(x))
 """
-SLEEPING = "import time\nimport triton\n\n\n@triton.jit\ndef k(x):\n    pass\n\n\ntime.sleep(120)\n"
+SLEEPING = "import time\nimport triton\n\n\n@triton.jit\ndef k(x):\n    pass\n\n\ntime.sleep(3000)\n"
 FAILING = "import triton\n\n\n@triton.jit\ndef k(x):\n    pass\n\n\nraise ValueError('no data here')\n"
 
 
@@ -70,7 +70,7 @@ class Service:
 
     def stop(self) -> None:
         self.process.terminate()
-        assert self.process.wait(60) is not None
+        assert self.process.wait(PATIENCE_S) is not None
 
     def submit(self, source: str, name: str = "k.py", wait_s: int = 0, **form: str) -> dict[str, Any]:
         headers = {"prefer": f"wait={wait_s}"} if wait_s else {}
@@ -84,11 +84,8 @@ class Service:
         now: dict[str, Any] = self.client.get(job["links"]["self"]).json()
         return now
 
-    def until(self, condition: Any, timeout_s: float = 120) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline, "it never came to that"
-            time.sleep(0.1)
+    def until(self, condition: Any, timeout_s: float = PATIENCE_S) -> None:
+        wait_for(condition, timeout_s)
 
     def until_state(self, job: dict[str, Any], *states: str) -> dict[str, Any]:
         self.until(lambda: self.job(job)["state"] in states)
@@ -100,20 +97,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     running = Service(tmp_path_factory.mktemp("service"))
     yield running
     running.stop()
-
-
-def processes_of(text: str) -> list[int]:
-    """Process ids whose command line holds `text`."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if text.encode() in line:
-                found.append(int(entry.name))
-    return found
 
 
 @pytest.mark.slow
@@ -145,7 +128,7 @@ def test_a_kernel_goes_in_and_a_patch_comes_out(service: Service, tmp_path: Path
 
 
 def test_input_that_fails_before_its_first_launch_is_named(service: Service) -> None:
-    job = service.submit(FAILING, wait_s=120)
+    job = service.submit(FAILING, wait_s=180)
     assert (job["state"], job["exit_code"]) == ("failed", 2)
     assert "k.py:9" in job["error"] and "no data here" in job["error"]
 
@@ -156,7 +139,7 @@ def test_a_running_job_is_cancelled_with_everything_it_started(service: Service)
     service.until(lambda: bool(processes_of(f"jobs/{job['id']}")))
     service.client.post(job["links"]["cancel"])
     assert service.until_state(job, "cancelled")["summary"] == "Cancelled."
-    service.until(lambda: not processes_of(f"jobs/{job['id']}"), 15)
+    service.until(lambda: not processes_of(f"jobs/{job['id']}"))
 
 
 def test_a_killed_worker_loses_the_job_to_another(service: Service) -> None:

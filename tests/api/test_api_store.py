@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from serving import PATIENCE_S
 
 from api.store import Job, Lease, State, Store, new_job_id
 from sandbox.errors import WavesmithError
@@ -139,7 +140,7 @@ def test_processes_racing_for_jobs_do_each_exactly_once(tmp_path: Path) -> None:
     for w in workers:
         w.start()
     for w in workers:
-        w.join(60)
+        w.join(PATIENCE_S)
         assert w.exitcode == 0
     ended = [store.job(j.id) for j in jobs]
     assert all(j and j.state == State.DONE and j.attempt == 1 for j in ended)

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 from github_server import FULL_NAME, INSTALLATION, NUMBER, GitHub
+from serving import PATIENCE_S
 
 from api.github.signature import sign
 from api.review_store import PullReview, ReviewStore
@@ -37,7 +38,7 @@ class Service:
             "Content-Type": "application/json",
             **{k.replace("_", "-"): v for k, v in headers.items()},
         }
-        return httpx.post(f"{self.url}/v1/github/webhook", content=body, headers=given, timeout=30)
+        return httpx.post(f"{self.url}/v1/github/webhook", content=body, headers=given, timeout=PATIENCE_S)
 
     def pull_event(self, action: str = "synchronize") -> dict[str, Any]:
         """A pull_request event about the repository as it is now."""
@@ -62,7 +63,7 @@ class Service:
             "installation": {"id": INSTALLATION},
         }
 
-    def finished(self, number: int, timeout_s: float = 150) -> PullReview:
+    def finished(self, number: int, timeout_s: float = 3 * PATIENCE_S) -> PullReview:
         """The review that was queued as the `number`-th, once it has ended."""
         deadline = time.monotonic() + timeout_s
         while True:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from bot_service import SECRET, Service
 from branches import Branches
-from github_server import APP_ID, GitHub, git_root, pem, run_app, serve
+from github_server import APP_ID, GitHub, git_root, pem, serve
+from serving import run_app
 
 from api.app import create_app
 from api.review_store import ReviewStore
@@ -35,6 +36,7 @@ def service(github: GitHub, tmp_path: Path) -> Iterator[Service]:
     settings = Settings(
         data_dir=tmp_path / "data",
         poll_s=0.05,
+        public_url="https://wavesmith.example/",
         github_webhook_secret=SECRET,  # type: ignore[arg-type]
         github_app_id=APP_ID,
         github_private_key_file=key,

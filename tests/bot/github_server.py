@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jwt
-import uvicorn
 from branches import Branches
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from octokit import description
+from serving import run_app
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -70,6 +69,8 @@ class GitHub:
     comments: list[dict[str, Any]] = field(default_factory=list)
     review_comments: list[dict[str, Any]] = field(default_factory=list)
     reviews: list[dict[str, Any]] = field(default_factory=list)
+    resolved: dict[int, str] = field(default_factory=dict)
+    """Review comment to the person who resolved its conversation."""
     reactions: list[tuple[int, str]] = field(default_factory=list)
     permissions: dict[str, str] = field(default_factory=lambda: {"writer": "write", "reader": "read"})
     tokens: dict[str, str] = field(default_factory=dict)
@@ -291,6 +292,52 @@ def _add_review_comment(call: Call, comment: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
+_GRAPHQL_FIELDS = frozenset(
+    """after author body comments endCursor first hasNextPage isResolved login name nodes number owner pageInfo
+    pullRequest query repository resolvedBy reviewThreads String Int""".split()  # noqa: SIM905 - reads as the schema
+)
+"""Names this server answers, each as in GitHub's published GraphQL schema."""
+
+
+async def _graphql(github: GitHub, request: Request) -> Response:
+    """Conversations of the pull request, two a page. Of a bot, GraphQL gives the name without `[bot]`."""
+    line = f"POST {request.url.path}"
+    github.requests.append(line)
+    for fault in github.faults:
+        if fault.times > 0 and fault.method == "POST" and re.search(fault.path, request.url.path):
+            fault.times -= 1
+            return JSONResponse(fault.body, fault.status, fault.headers)
+    if _login(github, "POST", "/graphql", request) is None:
+        return JSONResponse(problem("Bad credentials"), 401)
+    asked = await request.json()
+    unknown = set(re.findall(r"[A-Za-z]+", asked["query"])) - _GRAPHQL_FIELDS
+    if unknown:
+        github.problems.append(f"{line}: unknown {unknown}")
+        return JSONResponse({"errors": [{"type": "undefinedField", "message": f"{unknown}"}]})
+    wanted = asked["variables"]
+    if (wanted["owner"], wanted["name"], wanted["number"]) != (OWNER, NAME, NUMBER) or not github.exists:
+        return JSONResponse({"data": {"repository": None}, "errors": [{"type": "NOT_FOUND", "message": "none"}]})
+    start = int(wanted["after"] or 0)
+    page = github.review_comments[start : start + 2]
+    more = start + 2 < len(github.review_comments)
+    threads = {
+        "pageInfo": {"hasNextPage": more, "endCursor": str(start + 2) if page else None},
+        "nodes": [_thread(github, c) for c in page],
+    }
+    return JSONResponse({"data": {"repository": {"pullRequest": {"reviewThreads": threads}}}})
+
+
+def _thread(github: GitHub, comment: dict[str, Any]) -> dict[str, Any]:
+    by = github.resolved.get(comment["id"])
+    author = {"login": comment["user"]["login"].removesuffix("[bot]")}
+    first = {"body": comment["body"], "author": author}
+    return {
+        "isResolved": by is not None,
+        "resolvedBy": {"login": by} if by is not None else None,
+        "comments": {"nodes": [first]},
+    }
+
+
 def _login(github: GitHub, method: str, path: str, request: Request) -> str | None:
     """Who asks: None for a bad token."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -336,22 +383,10 @@ def _endpoint(github: GitHub, method: str, path: str, handler: Handler) -> Calla
 def serve(github: GitHub) -> Iterator[GitHub]:
     """The server in a thread."""
     routes = [Route(path, _endpoint(github, m, path, h), methods=[m]) for m, path, h in _ROUTES]
+    routes.append(Route("/graphql", partial(_graphql, github), methods=["POST"]))
     with run_app(Starlette(routes=routes)) as url:
         github.url = url
         yield github
-
-
-@contextmanager
-def run_app(app: Any) -> Iterator[str]:
-    """An ASGI application over real HTTP; yields its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(15)
 
 
 def git_root(github: GitHub, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""GitHub's own description of its API, its example webhooks, and axe-core: from npm, kept in the user's cache."""
+"""GitHub's own description of its API, its example webhooks, SARIF's schema, axe-core: from npm, kept in a cache."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import jsonschema_rs
 import pytest
 
 OPENAPI = ("@octokit/openapi@23.0.2", "package/generated/api.github.com.json")
+SARIF = ("@microsoft/jest-sarif@1.0.0-beta.0", "package/lib/schemas/sarif-2.1.0-rtm.5.json")
 AXE = ("axe-core@4.14.1", "package/axe.min.js")
 EXAMPLES = ("@octokit/webhooks-examples@7.6.1", "package/api.github.com/index.json")
 
@@ -30,7 +31,7 @@ def npm_file(package: str, member: str) -> Path:
         pytest.skip(f"npm is not installed, so {package} cannot be fetched")
     with tempfile.TemporaryDirectory() as scratch:
         command = ["npm", "pack", package, "--silent", "--pack-destination", scratch]
-        done = subprocess.run(command, capture_output=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, timeout=240)
         archives = list(Path(scratch).glob("*.tgz"))
         if done.returncode != 0 or not archives:
             pytest.skip(f"npm could not fetch {package}")

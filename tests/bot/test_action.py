@@ -15,6 +15,7 @@ import yaml
 from branches import KERNEL, LIBDEVICE
 from gidgethub import HTTPException
 from github_server import FULL_NAME, NUMBER, OWNER, GitHub, git_root
+from serving import PATIENCE_S
 
 from agent.review.config import parse_config
 from agent.review.finding import RULES
@@ -59,7 +60,9 @@ class Workflow:
         """As a step: the command in a process of its own."""
         workflow = self.environment(event, payload, "ghs_writes", True)
         command = wavesmith_command("review", "--github", *words)
-        return subprocess.run(command, env=os.environ | workflow, capture_output=True, text=True, timeout=150)
+        return subprocess.run(
+            command, env=os.environ | workflow, capture_output=True, text=True, timeout=2 * PATIENCE_S
+        )
 
     def answer(
         self,
@@ -75,7 +78,7 @@ class Workflow:
         workflow = read_workflow(self.environment(event, payload, token, checkout))
         if post is not None:
             return asyncio.run(post_review(workflow, post))
-        return asyncio.run(answer(workflow, (), 150.0, out))
+        return asyncio.run(answer(workflow, (), 2 * PATIENCE_S, out))
 
     def pull_event(self) -> dict[str, Any]:
         sides = {"head": {"sha": self.github.head}, "base": {"sha": self.github.base}}

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import time
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 from bot_service import Service
 from branches import KERNEL, LIBDEVICE, Branches
+from gidgethub import BadRequest
 from github_server import Fault, problem
 from octokit import description
+from seeding import review_result
+from serving import processes_of, wait_for
 
-from api.github.render import MARKER, RESOLVED
+from api.github.render import MARKER, RESOLVED, annotation_batches, comment_text
+from api.github.runner import delay_s
+from api.github.threads import graphql_url
 
+pytestmark = pytest.mark.timeout(900)
 CONFIG = "targets: [gfx942]\nevidence: source\n"
 CLEAN = KERNEL.replace("* 2.0", "* 3.0")
 
@@ -33,6 +40,7 @@ def test_a_webhook_becomes_a_check_run_a_comment_and_a_suggestion(branches: Bran
     row = service.finished(1)
     assert row.state == "done" and row.introduced == 1, row
     (check,) = github.checks
+    assert check["details_url"] == f"https://wavesmith.example/pulls/{row.id}"
     assert (check["status"], check["conclusion"], check["head_sha"]) == ("completed", "neutral", github.head)
     (annotation,) = github.annotations
     assert annotation["path"] == "ops/k.py" and annotation["annotation_level"] == "failure"
@@ -77,6 +85,61 @@ def test_a_dismissed_finding_stays_quiet_and_a_clean_push_resolves(branches: Bra
     assert len(github.review_comments) == 1
 
 
+def test_a_resolved_conversation_dismisses_its_finding_and_no_other(branches: Branches, service: Service) -> None:
+    open_pull(branches)
+    files: dict[str, str | bytes | None] = {f"ops/{name}.py": LIBDEVICE for name in "abc"}
+    branches.commit(files)
+    github = service.github
+    service.send("pull_request", service.pull_event("opened"))
+    assert service.finished(1).introduced == 4
+    of_file = {c["path"]: c["id"] for c in github.review_comments}
+    github.resolved = {of_file["ops/c.py"]: "writer", of_file["ops/b.py"]: "reader"}
+    copied = github.review_comments[0]
+    copied["user"] = {**copied["user"], "login": "someone"}
+    github.resolved[copied["id"]] = "writer"
+    branches.commit({"notes.txt": "x"})
+    service.send("pull_request", service.pull_event())
+    assert service.finished(2).introduced == 3, "only write access dismisses, and only what is ours"
+    assert "ops/c.py" not in github.comments[0]["body"] and "ops/b.py" in github.comments[0]["body"]
+    assert "ops/c.py" not in json.dumps(github.annotations[4:])
+    github.resolved = {}
+    service.send("issue_comment", service.comment_event("writer", "/wavesmith rerun"))
+    assert service.finished(3).introduced == 4 and "ops/c.py" in github.comments[0]["body"]
+
+
+@pytest.mark.parametrize("status", [200, 403, 404])
+def test_conversations_that_cannot_be_read_dismiss_nothing(branches: Branches, service: Service, status: int) -> None:
+    open_pull(branches)
+    refused = {"errors": [{"type": "FORBIDDEN", "message": "Resource not accessible by integration"}], "data": None}
+    service.github.faults = [Fault("POST", "/graphql$", status, refused if status == 200 else problem("no"))]
+    service.send("pull_request", service.pull_event("opened"))
+    assert service.finished(1).introduced == 1 and service.github.faults[0].times == 0
+    assert len(service.github.comments) == 1
+
+
+def test_a_limit_is_waited_out_between_tries() -> None:
+    """Longer than one request waits: as GitHub says, and never at once."""
+    limited = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.time()) + 3000)}
+    fault = BadRequest(HTTPStatus.FORBIDDEN, "API rate limit exceeded", headers=limited)
+    assert 2900 < delay_s(fault, 1) <= 3000
+    assert delay_s(BadRequest(HTTPStatus.TOO_MANY_REQUESTS, "x", headers={"retry-after": "1800"}), 1) == 1800
+    assert 0 < delay_s(OSError("gone"), 1) < delay_s(OSError("gone"), 2)
+
+
+def test_a_long_comment_stays_short_and_the_check_run_has_all() -> None:
+    result = review_result()
+    (first, *_) = result.findings
+    many = tuple(first.model_copy(update={"line": n + 1, "fingerprint": f"{n:016x}"}) for n in range(90))
+    text = comment_text(result.model_copy(update={"findings": many}))
+    assert text.count("<details>") == 20 and "70 more findings in the check run." in text and len(text) < 20_000
+    assert sum(map(len, annotation_batches(result.model_copy(update={"findings": many})))) == 90
+
+
+def test_graphql_lies_beside_rest() -> None:
+    assert graphql_url("https://api.github.com") == "https://api.github.com/graphql"
+    assert graphql_url("https://ghe.example/api/v3/") == "https://ghe.example/api/graphql"
+
+
 def test_nothing_to_say_is_a_check_run_and_no_comment(branches: Branches, service: Service) -> None:
     open_pull(branches, CLEAN)
     service.send("pull_request", service.pull_event("opened"))
@@ -118,19 +181,15 @@ def test_a_head_that_moves_while_it_is_reviewed_drops_the_result(branches: Branc
 
 def test_a_newer_push_ends_the_review_that_runs(branches: Branches, service: Service) -> None:
     """The older one is not waited for: its kernel file would run for minutes."""
-    slow = KERNEL.replace("* 2.0", "* 3.0") + "\nimport time\ntime.sleep(100)\n"
+    slow = KERNEL.replace("* 2.0", "* 3.0") + "\nimport time\ntime.sleep(3000)\n"
     open_pull(branches, slow, config="targets: [gfx942]\nevidence: compiled\n")
     service.send("pull_request", service.pull_event("opened"))
-    deadline = time.monotonic() + 60
-    while not service.github.checks:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    time.sleep(3)
+    old = service.github.head
+    wait_for(lambda: processes_of(f"--head\0{old}"))
     branches.commit({"ops/k.py": KERNEL + "# nothing\n"})
-    began = time.monotonic()
     service.send("pull_request", service.pull_event())
     assert service.finished(1).state == "superseded" and service.finished(2).state == "done"
-    assert time.monotonic() - began < 80
+    wait_for(lambda: not processes_of(f"--head\0{old}"))
     assert [c["conclusion"] for c in service.github.checks] == ["cancelled", "success"]
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
 from branches import KERNEL, LIBDEVICE, Branches
+from octokit import SARIF, from_npm
 
 from agent.events import Progress
 from agent.review import review as review_module
@@ -16,8 +19,9 @@ from agent.review.affected import affected_kernels
 from agent.review.changes import ChangedFile, read_change
 from agent.review.finding import ReviewResult
 from agent.review.review import ReviewRequest, review
+from api.github.render import comment_text
 from api.jobs import wavesmith_command
-from api.sarif import sarif_log
+from api.sarif import sarif_log, sarif_text
 from sandbox.errors import InputError
 from sandbox.kernel import Language
 
@@ -49,7 +53,7 @@ def test_the_whole_way_with_the_compiler(branches: Branches, tmp_path: Path) -> 
     sarif = tmp_path / "out.sarif"
     words = ["review", "--base", "main", "--head", "pr", "--repo", str(branches.folder), "--target", "gfx942"]
     words += ["--json", "--sarif", str(sarif), "--fail-on", "error", "--budget", "0.33"]
-    done = subprocess.run(wavesmith_command(*words), capture_output=True, text=True, timeout=170)
+    done = subprocess.run(wavesmith_command(*words), capture_output=True, text=True, timeout=280)
     assert done.returncode == 4, done.stderr
     result = ReviewResult.model_validate_json(done.stdout)
     (finding,) = result.findings
@@ -224,3 +228,130 @@ def test_sarif_has_what_the_standard_asks_for(branches: Branches, monkeypatch: p
     assert rule["id"] == found["ruleId"] == "cuda-only" and found["level"] == "error"
     assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b/k.py"
     assert found["partialFingerprints"]["wavesmith/v1"] and found["fixes"][0]["artifactChanges"]
+
+
+def test_sarif_is_valid_by_its_schema(branches: Branches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With findings, fixes, things that were skipped, and names that must be escaped."""
+    standard = from_npm(*SARIF)
+    for part in ("run", "toolComponent"):
+        del standard["definitions"][part]["properties"]["language"]["pattern"]  # which is no regular expression
+    schema = jsonschema_rs.Draft7Validator(standard)
+    change(branches, {"k.py": KERNEL}, {"k.py": None, **dict.fromkeys(ODD_NAMES, LIBDEVICE), "b.cu": b"\0"})
+    result = source_review(branches, monkeypatch)
+    assert len(result.findings) == len(ODD_NAMES)
+    for log in (sarif_log(result), sarif_log(result.without(frozenset(["cuda-only"])))):
+        assert not [e.message for e in schema.iter_errors(log)]
+
+
+ODD_NAMES = (
+    "ops/a b.py", "ops/it's \"quoted\".py", "ops/größe-核.py", "-rf.py", "ops/*.py", "ops/[x].py", ":k.py",
+    "ops/a%20b#c?.py", "ops/back\\slash.py", "a..b.py", "ops/👍.py", "ops/$(touch x);`y`.py",
+)  # fmt: skip
+
+
+def test_files_of_any_name_are_reviewed_and_fixed(
+    branches: Branches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spaces, quotes, other alphabets, what git or a shell reads as more than a name."""
+    change(branches, dict.fromkeys(ODD_NAMES, KERNEL), dict.fromkeys(ODD_NAMES, LIBDEVICE))
+    result = source_review(branches, monkeypatch)
+    assert {f.path for f in result.findings} == set(ODD_NAMES) and len(result.findings) == len(ODD_NAMES)
+    for f in result.findings:
+        assert f.fix is not None and f.fix.suggestion is not None, f.path
+        patch = tmp_path / "fix.patch"
+        patch.write_text(f.fix.patch)
+        branches.repo.git.apply(str(patch))
+        assert "extra.cuda" not in (branches.folder / f.path).read_text(), f.path
+
+
+def test_names_that_are_no_text_are_named_not_read(branches: Branches, monkeypatch: pytest.MonkeyPatch) -> None:
+    branches.commit({"README.md": "x"})
+    branches.branch("pr")
+    for name in (b"k\xff.py", b"tab\t.py", b"line\n.py"):
+        Path(os.fsdecode(os.fsencode(branches.folder) + b"/" + name)).write_text(LIBDEVICE)
+    branches.commit({"k.py": LIBDEVICE})
+    result = source_review(branches, monkeypatch)
+    assert [f.path for f in result.findings] == ["k.py"] and sum(
+        s.reason == "its name is no plain path" for s in result.skipped
+    ) == 3
+    assert ReviewResult.model_validate_json(result.model_dump_json()) == result
+    assert json.loads(sarif_text(result)) and comment_text(result)
+
+
+def test_line_ends_of_windows_are_kept(branches: Branches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was there before is not introduced by a change of line ends; a fix leaves them as they are."""
+    old, new = KERNEL.replace("\n", "\r\n").encode(), LIBDEVICE.replace("\n", "\r\n").encode()
+    branches.repo.git.config("core.autocrlf", "false")
+    change(branches, {"k.py": old, "j.py": LIBDEVICE}, {"k.py": new, "j.py": new})
+    result = source_review(branches, monkeypatch)
+    (finding,) = result.counted()
+    assert finding.path == "k.py" and finding.fix is not None
+    patch = tmp_path / "fix.patch"
+    patch.write_bytes(finding.fix.patch.encode())
+    branches.repo.git.apply(str(patch))
+    fixed = (branches.folder / "k.py").read_bytes()
+    assert b"extra.cuda" not in fixed and fixed.count(b"\n") == fixed.count(b"\r\n")
+
+
+def test_lines_are_counted_as_git_counts_them(
+    branches: Branches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Form feeds and Unicode's line separators end no line: a suggestion would replace another one."""
+    odd = LIBDEVICE.replace("import torch\n", "import torch  # \u2028 \x0b \x0c \x85 x\n")
+    change(branches, {"k.py": KERNEL}, {"k.py": odd})
+    (finding,) = source_review(branches, monkeypatch).findings
+    assert finding.line == odd[: odd.index("from triton")].count("\n") + 1
+    assert finding.fix is not None and finding.fix.suggestion is not None
+    s = finding.fix.suggestion
+    text = odd.split("\n")
+    text[s.start - 1 : s.end] = s.text.split("\n")
+    patch = tmp_path / "fix.patch"
+    patch.write_text(finding.fix.patch)
+    branches.repo.git.apply(str(patch))
+    assert "\n".join(text) == (branches.folder / "k.py").read_text() and "extra.cuda" not in "\n".join(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (LIBDEVICE + "def broken(:\n", "line 22"),
+        (KERNEL.replace("* 2.0", "* " + "-" * 20000 + "2.0"), "nested too deeply"),
+        (KERNEL.replace("* 2.0", "* (" + "+".join(["2.0"] * 6000) + ")"), "nested too deeply"),
+        (KERNEL.replace("* 2.0", "* " + "(" * 300 + "2.0" + ")" * 300), "too many nested parentheses"),
+        (LIBDEVICE + "# " + "x" * 70_000 + "\0\n", "binary"),
+    ],
+    ids=["syntax", "minus", "sum", "parentheses", "nul"],
+)
+def test_what_cannot_be_parsed_is_named_and_costs_no_other_file(
+    branches: Branches, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    change(branches, {}, {"bad.py": text, "k.py": LIBDEVICE})
+    result = source_review(branches, monkeypatch)
+    assert [f.path for f in result.findings] == ["k.py"]
+    assert any(s.what == "bad.py" and words in s.reason for s in result.skipped), result.skipped
+
+
+def test_names_of_any_length(branches: Branches, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = "/".join(["d" * 200] * 6) + "/k.py"
+    change(branches, {}, {deep: LIBDEVICE, "k.py": LIBDEVICE.replace("scale", "s" * 400)})
+    result = source_review(branches, monkeypatch)
+    assert [f.path for f in result.findings] == ["k.py"]
+    assert any(s.reason == "its name is too long" for s in result.skipped)
+
+
+def test_submodules_and_links_into_and_out_of_the_repository(
+    branches: Branches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = Branches(tmp_path / "other")
+    other.commit({"k.py": LIBDEVICE})
+    branches.commit({"ops/k.py": KERNEL})
+    branches.branch("pr")
+    branches.repo.git.execute(
+        ["git", "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other.folder), "ops/sub.cu"]
+    )
+    (branches.folder / "ops/inner.py").symlink_to("k.py")
+    (branches.folder / "ops/host").symlink_to("/etc")
+    branches.commit({"ops/k.py": LIBDEVICE})
+    result = source_review(branches, monkeypatch)
+    assert [f.path for f in result.findings] == ["ops/k.py"]
+    assert {s.what for s in result.skipped} >= {"ops/inner.py", "ops/sub.cu"}

@@ -14,8 +14,9 @@ from typing import Any
 import httpx
 import pytest
 from bot_service import SECRET
-from github_server import new_key, pem, run_app
+from github_server import new_key, pem
 from octokit import EXAMPLES, from_npm
+from serving import PATIENCE_S, run_app
 
 from api.app import create_app
 from api.github.events import Asked, Closed, Ignored, Wanted, decide, find_command, parse_command
@@ -53,7 +54,7 @@ class Sender:
     """Deliveries over one connection, each with an id of its own."""
 
     def __init__(self, url: str) -> None:
-        self.client = httpx.Client(base_url=url, timeout=30)
+        self.client = httpx.Client(base_url=url, timeout=PATIENCE_S)
         self.count = 0
 
     def send(self, event: str, body: bytes, **headers: str | None) -> httpx.Response:
