@@ -190,11 +190,12 @@ def summary(rows: list[dict[str, Any]]) -> str:
         lines += [f"    {n} {status}" for status, n in counts.most_common() if status not in RAN]
     missing = Counter((x["unsupported"], x["arch"]) for x in launches if x.get("unsupported"))
     lines += [f"not implemented: {opcode} ({arch}), {n} launches" for (opcode, arch), n in missing.most_common()]
-    lines += [f"leaves its tensors ({x['room']}): {x['arch']} {x['kernel']}: {x['reason']}; interpreter: "
-              f"{x['interpreter_findings'] or x['interpreter']}" for x in launches
-              if x.get("strict") == "trapped" and x["status"] in RAN]  # fmt: skip
-    lines += [f"{x['status']}: {x['arch']} {x['kernel']}: {x['reason'] or x['found']}" for x in launches
-              if x["status"] not in ("agrees", "ran", "order")]  # fmt: skip
+    left = [x for x in launches if x.get("strict") == "trapped"]
+    seen = sum(any("out-of-bounds" in f for f in x["interpreter_findings"]) for x in left)
+    lines.append(f"{len(left)} launches leave their tensors; the interpreter reports such an access in {seen} of them")
+    lines += [f"{x['status']} ({x.get('room', 'tensor')}): {x['arch']} {x['kernel']}: {x['reason'] or x['found']}; "
+              f"interpreter: {x.get('interpreter_findings') or x.get('interpreter')}" for x in launches
+              if x in left or x["status"] not in ("agrees", "ran", "order")]  # fmt: skip
     return "\n".join(lines)
 
 
