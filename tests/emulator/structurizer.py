@@ -1,6 +1,6 @@
 """Whether a wrong result is LLVM's: device IR evaluated on the host, before and after control flow is structurised.
 
-LLVM 20 to 22's StructurizeCFG can lose the value that a block gives to a phi with three or more incoming values, if
+LLVM 22's StructurizeCFG can lose the value that a block gives to a phi with three or more incoming values, if
 computing it costs nothing (fabs, a shuffle): https://github.com/llvm/llvm-project/pull/183792 fixes it. In the IR it
 leaves, the result then depends on `poison`, which the program it was given does not. That is what is looked for here:
 every `poison` is replaced by one number and by another, both are compiled for the host without optimisation, and run.
