@@ -17,6 +17,8 @@ from sandbox.variants import RECORDED, Step
 LIMITS = Limits(wall_s=600.0, launch_s=120.0)
 
 
+_FORBIDDEN = ("trapped: ", "deadlock: ")
+"""How the reason of a launch starts that did not end because of what the kernel does."""
 SCHEDULES = ("lockstep", "sequential", "reverse", "random")
 
 
@@ -54,6 +56,13 @@ class Emulated:
         """Every launch ran to its end under every schedule and did nothing forbidden; the results are the same."""
         ended = bool(self.launches) and all(launch.executed for launch in self.launches)
         return ended and not self.findings and not self.disagreements
+
+    @property
+    def wrong(self) -> bool:
+        """Something was shown to be wrong, which is more than not having ended."""
+        forbidden = any((launch.reason or "").startswith(_FORBIDDEN) for launch in self.launches)
+        builds = self.baseline.measurement.builds
+        return bool(self.findings or self.disagreements) or forbidden or not builds
 
     @property
     def findings(self) -> tuple[str, ...]:

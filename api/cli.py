@@ -22,6 +22,7 @@ from agent.versions import toolchain_versions
 from api import (
     cli_capture,
     cli_doctor,
+    cli_emulate,
     cli_memory,
     cli_port,
     cli_profile,
@@ -40,6 +41,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.add_typer(cli_skills.app, name="skills")
 app.add_typer(cli_memory.app, name="memory")
 cli_capture.add_commands(app)
+cli_emulate.add_commands(app)
 cli_port.add_commands(app)
 cli_doctor.add_commands(app)
 cli_service.add_commands(app)

@@ -1,9 +1,7 @@
-"""`wavesmith compile`, `capture` and `emulate`: what a file launches, whether it builds, what its code does."""
+"""`wavesmith compile` and `capture`: what a file launches, and whether it builds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +18,6 @@ from sandbox.workload import Workload, save
 
 if TYPE_CHECKING:
     from agent.baseline import Baseline
-    from sandbox.trials import TrialLaunch
 
 FileArgument = Annotated[Path, typer.Argument(help="Triton kernel file.")]
 TargetOption = Annotated[str, typer.Option("--target", "-t", help="Architecture or board: gfx950, gfx942, MI350X, ...")]
@@ -33,10 +30,10 @@ _SHOWN = ("vgpr_count", "vgpr_spill_count", "scratch_bytes", "lds_bytes", "occup
 def add_commands(app: typer.Typer) -> None:
     app.command("compile")(compile_file)
     app.command("capture")(capture_command)
-    app.command()(emulate)
 
 
-def _request(file: Path, target: str, harness: Path | None, workload: Path | None, executor: str) -> JobRequest:
+def request_for(file: Path, target: str, harness: Path | None, workload: Path | None, executor: str) -> JobRequest:
+    """The job these options describe; raises `InputError` for what cannot be read."""
     return JobRequest(
         kernel=load_with_companions(file),
         target=load_target(target),
@@ -53,7 +50,7 @@ def _take(
 ) -> Baseline:
     from agent.baseline import take_baseline  # the engine is loaded when it is needed
 
-    return take_baseline(_request(file, target, harness, workload, executor), progress)
+    return take_baseline(request_for(file, target, harness, workload, executor), progress)
 
 
 def compile_file(
@@ -183,54 +180,3 @@ def _show_captures(summaries: list[dict[str, Any]], notes: list[str], as_json: b
         out.print(f"{summary['launches']} launches of {kernels} in {summary['folder']}", markup=False)
     for note in notes:
         err.print(f"note: {note}", markup=False)
-
-
-def emulate(
-    file: FileArgument,
-    target: TargetOption,
-    harness: HarnessOption = None,
-    workload: WorkloadOption = None,
-    counters: Annotated[bool, typer.Option("--counters", help="Show what was counted.")] = False,
-    schedule: Annotated[
-        str, typer.Option(help="Order of waves: lockstep, sequential, reverse, random[:SEED] or all.")
-    ] = "lockstep",
-    as_json: JsonOption = False,
-) -> None:
-    """Run a file's compiled launches in the CPU emulator: does each end, what did it do that is forbidden, counts.
-
-    Under several schedules also: do results depend on the order in which waves run?
-    """
-    from agent.emulate import emulate_file, parse_schedules
-
-    schedules = parse_schedules(schedule)
-    request = _request(file, target, harness, workload, "auto")
-    done = emulate_file(request, make_progress(ProgressStyle.AUTO), schedules)
-    if as_json:
-        rows = [{"schedule": name, **asdict(x)} for name, launches in done.runs.items() for x in launches]
-        show_json(
-            {
-                "complete": done.complete,
-                "reason": done.reason,
-                "disagreements": done.disagreements,
-                "launches": rows,
-            }
-        )
-    else:
-        for name, launches in done.runs.items():
-            _show_emulated(launches, f" ({name})" if len(done.runs) > 1 else "", counters and name == schedules[0])
-        for line in done.disagreements:
-            out.print(line, markup=False)
-        if done.reason:
-            err.print(done.reason, markup=False)
-    wrong = done.findings or done.disagreements or not done.baseline.measurement.builds
-    raise typer.Exit(0 if done.complete else 4 if wrong else 5)
-
-
-def _show_emulated(launches: Sequence[TrialLaunch], order: str, counters: bool) -> None:
-    for launch in launches:
-        state = "ran to its end" if launch.executed else f"not executed: {launch.reason}"
-        out.print(f"{launch.kernel} {launch.grid}{order}: {state}", markup=False)
-        for finding in launch.findings:
-            out.print(f"  {finding}", markup=False)
-        for name, value in sorted(launch.counters.items()) if counters else ():
-            out.print(f"  {name} {value}", markup=False)

@@ -8,6 +8,14 @@ interpreter; then every distinct launch is repeated in the emulator from its rec
 `--whole` workgroups are sampled: first, last, tail of each axis and 64 seeded ones; results are compared where every
 writer ran.
 
+A tensor ends at its last byte here ("strict"), where on a device more memory follows: torch's allocator gives blocks
+of 512 bytes out of segments of 2 MiB and more, and the hardware faults only outside mapped pages. Kernels that read
+without a mask past their tensors (a tile larger than the tensor, a pointer that runs ahead of the loop) therefore run
+on a device and trap here, and what they read is not defined there. Such a launch is run again with the rest of its
+512-byte blocks, then with 1 MiB behind each tensor, and listed with the first byte it reached; results are compared
+where a block is enough, and count as "ran" where they are not. A launch that leaves even those is wrong on a device
+too: "trapped".
+
 One JSON line per file is appended to the results; a second run leaves out what is there (`--again` repeats the files
 whose name matches). A launch over 30 s of processor time counts as not run to the end.
 """
@@ -42,8 +50,10 @@ LAUNCH_S = 30.0
 BUDGET = 200_000_000
 """Wave instructions of one launch; the fast core does some millions a second."""
 RAN = ("agrees", "differs", "ran", "order")
+BLOCK_BYTES = 512
+"""What torch's caching allocator rounds sizes up to (c10/cuda/CUDACachingAllocator, kMinBlockSize)."""
 SLACK_BYTES = 1 << 20
-"""Memory behind each tensor when a launch that leaves its tensors is run once more, as it would go on a device."""
+"""Memory behind each tensor when a launch that leaves its blocks is run once more, as it would go on a device."""
 
 
 def main() -> None:
@@ -116,12 +126,13 @@ def emulated(taken: Capture, launch: Launch, whole: int) -> Iterator[dict[str, A
         began = time.process_time()
         try:
             done = repeat()
-            seconds = time.process_time() - began
-            strict = done.result
-            if strict.status == "trapped" and "out_of_bounds_global" in strict.reason:
-                done = repeat(slack_bytes=SLACK_BYTES)
+            seconds, strict, room = time.process_time() - began, done.result, "tensor"
+            for name, more in (("block", {}), ("segment", {"slack_bytes": SLACK_BYTES})):
+                if done.result.status == "trapped" and "out_of_bounds_global" in done.result.reason:
+                    done, room = repeat(block_bytes=BLOCK_BYTES, **more), name
             status = verdict(done, seconds, repeat)
-            if done.result.completed and strict.status == "trapped":
+            outside = done.result.completed and room != "tensor"
+            if outside and (room == "segment" or status in ("differs", "order")):
                 status = "ran"  # what it read outside its tensors is not defined
         except (CannotRepeat, WavesmithError) as e:
             yield {**row, "status": "not repeatable", "reason": one_line(str(e))}
@@ -129,8 +140,9 @@ def emulated(taken: Capture, launch: Launch, whole: int) -> Iterator[dict[str, A
         result = done.result
         found = [f"{m.place}: {m.message}" for m in done.wrong or done.mismatches] + [str(f) for f in result.findings]
         yield {
-            **row, "status": status, "strict": strict.status, "reason": one_line(strict.reason or result.reason),
-            "unsupported": result.unsupported, "core": result.core, "instructions": result.instructions,
+            **row, "status": status, "strict": strict.status, "room": room,
+            "reason": one_line(strict.reason or result.reason), "unsupported": result.unsupported,
+            "core": result.core, "instructions": result.instructions,
             "seconds": round(seconds, 2), "compared": done.compared, "exact_rule": not done.mismatches,
             "found": [one_line(f) for f in found[:3]],
             "interpreter": launch.execution.reason or launch.execution.status,
@@ -166,17 +178,24 @@ def summary(rows: list[dict[str, Any]]) -> str:
         counts = Counter(launch["status"] for launch in mine)
         ended = sum(counts[s] for s in RAN)
         strict = sum(launch.get("strict") == "completed" and launch["status"] in RAN for launch in mine)
+        rooms = Counter(launch.get("room") for launch in mine if launch["status"] in RAN)
         share = f"{ended / max(1, len(mine)):.1%}"
         exact = sum(launch["status"] == "agrees" and launch["exact_rule"] for launch in mine)
-        lines.append(f"{arch}: {len(mine)} distinct launches, {ended} run to the end ({share}), {ended - strict} of "
-                     f"them only where memory follows their tensors; {counts['agrees'] + counts['differs']} compared, "
-                     f"{counts['agrees']} agree ({exact} by the candidates' rule, the others as a "
-                     f"whole), {counts['order']} depend on the order of workgroups")  # fmt: skip
+        lines.append(f"{arch}: {len(mine)} distinct launches, {ended} run to the end ({share}): "
+                     f"{strict} inside their tensors, {rooms['block']} only with the rest of a {BLOCK_BYTES}-byte "
+                     f"block, {rooms['segment']} only with memory behind them; "
+                     f"{counts['agrees'] + counts['differs']} compared, {counts['agrees']} agree ({exact} by the "
+                     f"candidates' rule, the others as a whole), {counts['order']} depend on the order of "
+                     "workgroups")  # fmt: skip
         lines += [f"    {n} {status}" for status, n in counts.most_common() if status not in RAN]
     missing = Counter((x["unsupported"], x["arch"]) for x in launches if x.get("unsupported"))
     lines += [f"not implemented: {opcode} ({arch}), {n} launches" for (opcode, arch), n in missing.most_common()]
-    lines += [f"{x['status']}: {x['arch']} {x['kernel']}: {x['reason'] or x['found']}" for x in launches
-              if x["status"] not in ("agrees", "ran", "order")]  # fmt: skip
+    left = [x for x in launches if x.get("strict") == "trapped"]
+    seen = sum(any("out-of-bounds" in f for f in x["interpreter_findings"]) for x in left)
+    lines.append(f"{len(left)} launches leave their tensors; the interpreter reports such an access in {seen} of them")
+    lines += [f"{x['status']} ({x.get('room', 'tensor')}): {x['arch']} {x['kernel']}: {x['reason'] or x['found']}; "
+              f"interpreter: {x.get('interpreter_findings') or x.get('interpreter')}" for x in launches
+              if x in left or x["status"] not in ("agrees", "ran", "order")]  # fmt: skip
     return "\n".join(lines)
 
 

@@ -105,17 +105,20 @@ def repeat_launch(
     schedule: Schedule = "lockstep",
     model: bool = False,
     slack_bytes: int = 0,
+    block_bytes: int = 1,
 ) -> Repeated:
     """Run the workgroups on the recorded inputs, and compare what they wrote with what was recorded after the launch.
 
-    `slack_bytes` zeros follow each tensor, as other memory would on a device: accesses there are no fault then. What
-    the kernel does wrong is in the result. Raises `CannotRepeat` where inputs were not kept, `InputError` for a launch
+    Tensors end at a multiple of `block_bytes`, as those of an allocator of such blocks do, and `slack_bytes` zeros
+    follow, as other memory would on a device: accesses there are no fault then. What the kernel does wrong is in the
+    result. Raises `CannotRepeat` where inputs were not kept, `InputError` for a launch
     that hardware would refuse.
     """
     memory = Memory()
     tensors: dict[int, Allocation] = {}
     arguments = [
-        _pass(stored, name, value, memory, tensors, slack_bytes) for name, value in _arguments(launch, compiled)
+        _pass(stored, name, value, memory, tensors, (block_bytes, slack_bytes))
+        for name, value in _arguments(launch, compiled)
     ]
     before = {number: a.data.copy() for number, a in tensors.items()}
     result = emulate(
@@ -260,8 +263,9 @@ def _spread(name: str, kind: Any, value: Value) -> Iterator[tuple[str, Value]]:
 
 
 def _pass(
-    stored: StoredWorkload, name: str, value: Value, memory: Memory, tensors: dict[int, Allocation], slack_bytes: int
-) -> int | float:
+    stored: StoredWorkload, name: str, value: Value, memory: Memory, tensors: dict[int, Allocation],
+    behind: tuple[int, int],
+) -> int | float:  # fmt: skip
     """One argument as the emulator takes it: a number, or the address of a tensor's first element."""
     tensor = value.tensor
     if tensor is None:
@@ -277,6 +281,7 @@ def _pass(
         return 0
     if storage.id not in tensors:
         data = _bytes_of(stored, storage)
-        tensors[storage.id] = memory.allocate(name, np.pad(data, (0, slack_bytes)) if slack_bytes else data)
+        extra = -data.size % behind[0] + behind[1]
+        tensors[storage.id] = memory.allocate(name, np.pad(data, (0, extra)) if extra else data)
     kind = "uint8" if tensor.dtype.startswith("float8") else _NUMPY.get(tensor.dtype, tensor.dtype)
     return tensors[storage.id].base + tensor.offset * np.dtype(kind).itemsize

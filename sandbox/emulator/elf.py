@@ -75,7 +75,9 @@ def _string(data: bytes, offset: int) -> str:
 
 
 def _check_header(data: bytes) -> str:
-    if data.startswith(b"__CLANG_OFFLOAD_BUNDLE__"):
+    if not data:
+        raise InputError("The file is empty.", remedy="Give a code object (.hsaco) of gfx942 or gfx950.")
+    if data.startswith((b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")):
         raise InputError(
             "This is an offload bundle, not a code object.",
             remedy="Compile with --no-gpu-bundle-output, or unpack it with clang-offload-bundler.",

@@ -107,8 +107,9 @@ def sample_workgroups(total: int, count: int, seed: int) -> list[int]:
 
 
 def _dims(values: Sequence[int], what: str) -> Dim:
-    padded = (*(int(v) for v in values), 1, 1, 1)
-    if len(values) > 3 or any(v < 1 for v in padded[:3]):
+    whole = all(isinstance(v, int | np.integer) for v in values)
+    padded = (*(int(v) for v in values), 1, 1, 1) if whole else (0, 0, 0)
+    if not 1 <= len(values) <= 3 or any(v < 1 for v in padded[:3]):
         raise InputError(f"The {what} {tuple(values)} is not made of one to three positive numbers.")
     return padded[0], padded[1], padded[2]
 
@@ -119,12 +120,19 @@ def _pack_value(argument: KernelArgument, value: Argument) -> bytes:
     if isinstance(value, np.generic):
         value = value.tobytes()
     if isinstance(value, float):
-        formats = {2: "<e", 4: "<f", 8: "<d"}
-        if argument.size not in formats:
+        if argument.size not in (2, 4, 8):
             raise InputError(f"A float cannot be passed as {argument.name} of {argument.size} bytes.")
-        return struct.pack(formats[argument.size], value)
+        with np.errstate(over="ignore"):
+            return np.array(value).astype(f"<f{argument.size}").tobytes()
     if isinstance(value, int):
+        if not -(1 << 8 * argument.size - 1) <= value < 1 << 8 * argument.size:
+            raise InputError(f"{value} does not fit {argument.name}, which has {argument.size} bytes.")
         return (value & (1 << 8 * argument.size) - 1).to_bytes(argument.size, "little")
+    if not isinstance(value, bytes | bytearray):
+        raise InputError(
+            f"{argument.name} cannot be a {type(value).__name__}.",
+            remedy="Pass a number, bytes, or for a pointer what Memory.allocate returned.",
+        )
     if len(value) > argument.size:
         raise InputError(f"{len(value)} bytes were given for {argument.name}, which has {argument.size}.")
     return bytes(value).ljust(argument.size, b"\0")
@@ -218,6 +226,8 @@ def prepare(
         )
     if any(g * b >= 1 << 32 for g, b in zip(grid, block, strict=True)):
         raise InputError(f"The grid {grid} of {block} threads has 2^32 threads or more in a dimension.")
+    if dynamic_lds_bytes < 0:
+        raise InputError(f"{dynamic_lds_bytes} bytes of dynamic LDS were asked for.")
     lds_bytes = kernel.descriptor.group_segment_bytes + dynamic_lds_bytes
     if lds_bytes > LDS_BYTES[code.arch]:
         raise InputError(f"{kernel_name} needs {lds_bytes} bytes of LDS; {code.arch} has {LDS_BYTES[code.arch]}.")

@@ -24,9 +24,9 @@ from sandbox.emulator.semantics import control, lds, matrix, packed, scalar, vec
 from sandbox.emulator.semantics.operands import Step
 
 SCHEDULES = ("lockstep", "sequential", "reverse", "random")
-_QUANTUM = 100_000
+QUANTUM = 100_000
 _RESIDENT = 64
-"""Workgroups that are in flight at once, and how many instructions each runs before the next one."""
+"""Workgroups that are in flight at once, and how many instructions each, and each wave in it, runs before the next."""
 
 
 class _OutOfBudget(Exception):  # noqa: N818 - a way out of the loop
@@ -138,7 +138,6 @@ def _start(launch: Launch, number: int, findings: Findings) -> Workgroup:
 
 def _turns(group: Workgroup, schedule: str, generator: random.Random) -> Iterator[tuple[Wave, int]]:
     """Which wave runs next, and for how many instructions at most, until the workgroup is done."""
-    everything = 1 << 30
     while not group.done:
         ready = [w for w in group.waves if not (w.done or w.at_barrier)]
         if not ready:
@@ -147,18 +146,18 @@ def _turns(group: Workgroup, schedule: str, generator: random.Random) -> Iterato
         if schedule == "lockstep":
             yield from ((w, 1) for w in ready)
         elif schedule == "sequential":
-            yield ready[0], everything
+            yield from ((w, QUANTUM) for w in ready)
         elif schedule == "reverse":
-            yield ready[-1], everything
+            yield from ((w, QUANTUM) for w in reversed(ready))
         else:
             yield generator.choice(ready), generator.randint(1, 40)
 
 
 def _run_quantum(core: Core, group: Workgroup, turns: Iterator[tuple[Wave, int]]) -> bool:
     """Let a workgroup run for a quantum; says whether it ended."""
-    stop = group.clock + _QUANTUM
+    stop = group.clock + QUANTUM
     for wave, limit in turns:
-        core.advance(wave, min(limit, _QUANTUM))
+        core.advance(wave, min(limit, QUANTUM))
         if group.clock >= stop:
             return group.done
     return True

@@ -56,10 +56,14 @@ def emulate(
         raise InputError(
             f"There is no schedule {schedule!r}.", remedy=f"Choose one of {', '.join(reference.SCHEDULES)}."
         )
+    if core not in ("auto", "fast", "reference"):
+        raise InputError(f"There is no core {core!r}.", remedy="Choose auto, fast or reference.")
     launch = prepare(code_object, kernel_name, grid, block, arguments, memory, dynamic_lds_bytes)
     if workgroups == "all":
         numbers = list(range(launch.workgroups))
     elif isinstance(workgroups, int):
+        if workgroups < 1:
+            raise InputError(f"{workgroups} workgroups were asked for.", remedy="Ask for one or more, or for all.")
         numbers = sample_workgroups(launch.workgroups, workgroups, seed)
     else:
         numbers = sorted(set(workgroups))

@@ -271,7 +271,7 @@ FLAGS = ("-O2", "-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fwr
 def _clang(arguments: list[str]) -> None:
     clang = find_clang()
     assert clang is not None
-    done = subprocess.run([clang, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([clang, *arguments], capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr[:2000])
 
@@ -297,19 +297,32 @@ def host_results(programs: dict[int, str], folder: Path) -> dict[int, np.ndarray
     return out
 
 
+def device_kernel(seed: int, body: str) -> str:
+    """A program as a kernel in which each work-item takes one row of inputs."""
+    return (
+        f"namespace p{seed} {{\n{body}\n}}\nKERNEL void run{seed}(const u64* in, u64* out) {{ int i = BID * 64 + TID; "
+        f"p{seed}::body(in + 8 * i, out + {RESULTS} * i); }}"
+    )
+
+
+def device_command(file: Path, output: Path, arch: str, what: list[str]) -> list[str]:
+    """The compiler's command line for the device."""
+    clang = find_clang()
+    assert clang is not None
+    return [
+        clang, "-x", "hip", f"--offload-arch={arch}", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc",
+        "-nogpulib", *FLAGS, f"-I{CORPUS}", *what, str(file), "-o", str(output),
+    ]  # fmt: skip
+
+
 def device_results(programs: dict[int, str], arch: str, folder: Path, core: str = "fast") -> dict[int, np.ndarray]:
     """What the emulated GPU computes. Raises `RuntimeError` where a run does not end clean."""
     text = [DEVICE_PRELUDE, COMMON]
     for seed, body in programs.items():
-        text.append(f"namespace p{seed} {{\n{body}\n}}")
-        text.append(f"KERNEL void run{seed}(const u64* in, u64* out) {{ int i = BID * 64 + TID; "
-                    f"p{seed}::body(in + 8 * i, out + {RESULTS} * i); }}")  # fmt: skip
+        text.append(device_kernel(seed, body))
     file, code_file = folder / f"device_{arch}.hip", folder / f"{arch}.hsaco"
     file.write_text("\n".join(text))
-    _clang([
-        "-x", "hip", f"--offload-arch={arch}", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib",
-        *FLAGS, f"-I{CORPUS}", "-c", str(file), "-o", str(code_file),
-    ])  # fmt: skip
+    _clang(device_command(file, code_file, arch, ["-c"])[1:])
     code = load_code_object(code_file.read_bytes())
     out = {}
     for seed in programs:

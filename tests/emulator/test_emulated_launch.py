@@ -102,6 +102,10 @@ def test_beyond_a_tensor_is_a_trap_unless_memory_follows_it(taken: Capture) -> N
         taken.stored, launch, compiled, workgroups=[0], instruction_budget=10**6, slack_bytes=4096
     )  # fmt: skip
     assert loose.result.completed
+    rest = repeat_launch(
+        taken.stored, launch, compiled, workgroups=[0], instruction_budget=10**6, block_bytes=512
+    )  # fmt: skip
+    assert rest.result.completed, "256 bytes of tensor in a block of 512"
 
 
 def test_samples_hold_the_first_the_last_and_the_tail_of_each_axis() -> None:

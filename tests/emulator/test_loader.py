@@ -6,6 +6,7 @@ import os
 import random
 import struct
 
+import numpy as np
 import pytest
 
 from sandbox.emulator import Memory, emulate, load_code_object
@@ -120,6 +121,23 @@ def test_a_launch_that_hardware_would_refuse(add: bytes) -> None:
         launch(code, [0] * 6, schedule="sideways")
     with pytest.raises(InputError, match="workgroups 0 to 0"):
         launch(code, [0] * 6, workgroups=[3])
+    with pytest.raises(InputError, match="0 workgroups were asked for"):
+        launch(code, [0] * 6, workgroups=0)
+    with pytest.raises(InputError, match="no core 'quick'"):
+        launch(code, [0] * 6, core="quick")
+    with pytest.raises(InputError, match="-5 bytes of dynamic LDS"):
+        launch(code, [0] * 6, dynamic_lds_bytes=-5)
+    with pytest.raises(InputError, match="1099511627776 does not fit arg3, which has 4 bytes"):
+        launch(code, [0, 0, 0, 1 << 40])
+    for grid in ((), (1.5,), (1, 1, 1, 1), (-1,)):
+        with pytest.raises(InputError, match="one to three positive numbers"):
+            launch(code, [0] * 6, grid=grid)
+
+
+@pytest.mark.parametrize("value", [None, "a", np.zeros(3), [1]])
+def test_what_is_no_argument(value: object, add: bytes) -> None:
+    with pytest.raises(InputError, match=f"cannot be a {type(value).__name__}"):
+        launch(load_code_object(add), [value, 0, 0, 0])
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from compile_corpus import build, find_clang
 from corpus.case import Case, HipSource
 
@@ -29,21 +31,85 @@ def run(name: str, arch: str, core: str, *arrays: np.ndarray) -> EmulationResult
     return (fast.run if core == "fast" else reference.run)(launch, [0])
 
 
-def dense(kept: np.ndarray, index: np.ndarray, part: int) -> np.ndarray:
-    """[16][k] from the values each lane keeps, [lane][element], and its index register."""
-    lanes, count = kept.shape
-    out = np.zeros((16, 2 * count * lanes // 16), np.float64)
-    for lane in range(lanes):
-        for j in range(count):
-            place = int(index[lane]) >> (part * 2 * count + 2 * j) & 3
-            out[lane % 16, lane // 16 * 2 * count + 4 * (j // 2) + place] += kept[lane, j]
+@dataclass(frozen=True)
+class Layout:
+    """Where the values of a sparse product lie, in bits of k from high to low.
+
+    `a_lane`, `b_lane`: the lane group that holds a value. `a_pair`: which pair of kept values of the lane the four
+    places belong to. `b_element`: which value of the lane. As found with single-hot operands on an MI350 (the comments
+    of ROCm's FPSan), so these are not the words the emulator's own layout is written in.
+    """
+
+    m: int
+    k: int
+    a_lane: tuple[int, ...]
+    a_pair: tuple[int, ...]
+    b_lane: tuple[int, ...]
+    b_element: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.m}x{self.k}"
+
+
+LAYOUTS = (
+    Layout(16, 32, (4, 3), (2,), (4, 3), (2, 1, 0)),
+    Layout(32, 16, (3,), (2,), (3,), (2, 1, 0)),
+    Layout(16, 64, (4, 3), (5, 2), (4, 3), (5, 2, 1, 0)),
+    Layout(32, 32, (3,), (4, 2), (3,), (4, 2, 1, 0)),
+)
+DEEP = (
+    Layout(16, 64, (5, 4), (3, 2), (4, 3), (5, 2, 1, 0)),
+    Layout(32, 32, (4,), (3, 2), (3,), (4, 2, 1, 0)),
+    Layout(16, 128, (6, 4), (3, 5, 2), (4, 3), (6, 5, 2, 1, 0)),
+    Layout(32, 64, (5,), (3, 4, 2), (3,), (5, 4, 2, 1, 0)),
+)
+TYPES = {16: ("f16", "bf16"), 8: ("i8", "bf8_bf8", "bf8_fp8", "fp8_bf8", "fp8_fp8")}
+FORMS = [(arch, layout, kind) for arch in ARCHS
+         for layouts in ((LAYOUTS,) if arch == "gfx942" else (LAYOUTS, DEEP)) for n, layout in enumerate(layouts)
+         for kind in TYPES[16 if n < 2 else 8]]  # fmt: skip
+
+
+def chosen(number: int, bits: tuple[int, ...]) -> int:
+    """The bits of `number` at the places `bits`, the first one highest."""
+    return sum((number >> bit & 1) << len(bits) - 1 - n for n, bit in enumerate(bits))
+
+
+def dtype_of(kind: str, arch: str) -> torch.dtype:
+    """The torch type of a matrix element; the small floats of gfx942 have no negative zero."""
+    if kind in ("fp8", "bf8") and arch == "gfx942":
+        return torch.float8_e4m3fnuz if kind == "fp8" else torch.float8_e5m2fnuz
+    return {
+        "f16": torch.float16, "bf16": torch.bfloat16, "i8": torch.int8,
+        "fp8": torch.float8_e4m3fn, "bf8": torch.float8_e5m2,
+    }[kind]  # fmt: skip
+
+
+def values_of(raw: np.ndarray, kind: str, arch: str) -> np.ndarray:
+    """[64][bytes] as numbers [64][values], read by torch."""
+    return torch.from_numpy(raw).view(dtype_of(kind, arch)).to(torch.float64).numpy()
+
+
+def sparse_product(layout: Layout, a: np.ndarray, b: np.ndarray, index: np.ndarray, part: int) -> np.ndarray:
+    """[row][column] in doubles, from what each lane holds: a [64][kept], b [64][2 kept], index [64]."""
+    out, m = np.zeros((layout.m, layout.m)), layout.m
+    for q in range(layout.k // 4):
+        pair, lane = chosen(4 * q, layout.a_pair), chosen(4 * q, layout.a_lane)
+        for row in range(m):
+            holder = lane * m + row
+            places = int(index[holder]) >> (part * 2 * a.shape[1] + 4 * pair)
+            for s in range(2):
+                k = 4 * q + (places >> 2 * s & 3)
+                column = b[chosen(k, layout.b_lane) * m : (chosen(k, layout.b_lane) + 1) * m]
+                out[row] += a[holder, 2 * pair + s] * column[:, chosen(k, layout.b_element)]
     return out
 
 
-def result_of(product: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """[lane][register]: register r of lane l is row 4 (l / 16) + r, column l % 16."""
-    lane = np.arange(64)[:, None]
-    return product[4 * (lane // 16) + np.arange(4), lane % 16] + start
+def result_of(product: np.ndarray) -> np.ndarray:
+    """[lane][register]: runs of four rows go round the lane groups; a lane's column is its number modulo M."""
+    m = len(product)
+    lane, register = np.arange(64)[:, None], np.arange(m * m // 64)
+    rows = register % 4 + 4 * (lane // m) + (256 // m) * (register // 4)
+    return product[rows, lane % m] + register + 1
 
 
 def indices(rng: np.random.Generator) -> np.ndarray:
@@ -53,27 +119,25 @@ def indices(rng: np.random.Generator) -> np.ndarray:
     return (draws << np.arange(0, 32, 4, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
 
 
-@pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("core", CORES)
-def test_sparse_halves(core: str, arch: str) -> None:
-    rng = np.random.default_rng(1)
-    a, b = (rng.standard_normal((64, n)).astype(np.float16) for n in (4, 8))
-    index, out = indices(rng), np.zeros((64, 4), np.float32)
-    assert run("sparse_16x16x32_f16", arch, core, a, b, index, out).clean
-    columns = b.astype(np.float64).reshape(4, 16, 8).transpose(1, 0, 2).reshape(16, 32)
-    expected = result_of(dense(a.astype(np.float64), index, 1) @ columns.T, np.array([1, 2, 3, 4]))
-    np.testing.assert_allclose(out, expected, atol=1e-4, rtol=1e-5)
+def operand(rng: np.random.Generator, kind: str, count: int, arch: str) -> np.ndarray:
+    """[64][bytes] of small whole numbers, which every type holds and every sum of their products too."""
+    numbers = torch.from_numpy(rng.integers(-4, 5, (64, count))).to(torch.float32)
+    return numbers.to(dtype_of(kind, arch)).view(torch.uint8).numpy()
 
 
 @pytest.mark.parametrize("core", CORES)
-def test_sparse_integers(core: str) -> None:
-    rng = np.random.default_rng(2)
-    a, b = (rng.integers(-128, 128, (64, n), np.int8) for n in (8, 16))
-    index, out = indices(rng), np.zeros((64, 4), np.int32)
-    assert run("sparse_16x16x64_i8", "gfx942", core, a, b, index, out).clean
-    columns = b.astype(np.float64).reshape(4, 16, 16).transpose(1, 0, 2).reshape(16, 64)
-    expected = result_of(dense(a.astype(np.float64), index, 0) @ columns.T, np.zeros(4))
-    assert np.array_equal(out, expected)
+@pytest.mark.parametrize(("arch", "layout", "kind"), FORMS, ids=str)
+def test_sparse_products(arch: str, layout: Layout, kind: str, core: str) -> None:
+    rng = np.random.default_rng(layout.k)
+    kinds, kept = (kind.split("_")[0], kind.split("_")[-1]), layout.k * layout.m // 128
+    a, b = operand(rng, kinds[0], kept, arch), operand(rng, kinds[1], 2 * kept, arch)
+    index, result = indices(rng), "i32" if kind == "i8" else "f32"
+    out = np.zeros((64, layout.m * layout.m // 64), np.int32 if kind == "i8" else np.float32)
+    name = f"smfmac_{result}_{layout.m}x{layout.m}x{layout.k}_{kind}"
+    assert run(name, arch, core, a, b, index, out).clean
+    part = int(2 * kept < 32)  # the kernels ask for the second part of the index register where it has one
+    product = sparse_product(layout, values_of(a, kinds[0], arch), values_of(b, kinds[1], arch), index, part)
+    assert np.array_equal(out, result_of(product))
 
 
 @pytest.mark.parametrize("core", CORES)

@@ -80,7 +80,7 @@ static f32 divided(f32 x, f32 scale) {
   if (scale != scale) return x != x ? x : scale;
   return __builtin_isinf(q) && !__builtin_isinf(x) ? as_f32((bits32(q) & 0x80000000u) | 0x7f7fffff) : q;
 }
-enum format { FP8, BF8, FP4 };
+enum format { FP8, BF8, FP4, FP6, BF6 };
 enum element { IN_F32, IN_F16, IN_BF16 };
 
 static u32 narrow_to(f32 x, int format, int saturate) {
@@ -135,7 +135,82 @@ static void widen_one(wave *w, const record *r, int format, int kind) {
   }
   write_rows(w, r->dst[0].index, w->out, 1, EXEC(w));
 }
+
+// A number in a format without infinities: exponent and fraction bits, rounded to even or up by the random bits.
+static u32 encode_small(f64 x, int exponent_bits, int fraction, int random, u32 noise) {
+  int least = 2 - (1 << (exponent_bits - 1)), exponent = least;
+  u32 sign = (u32)(bits64(x) >> 63) << (exponent_bits + fraction), largest = (1u << (exponent_bits + fraction)) - 1;
+  f64 size = __builtin_fabs(x);
+  if (!(size < 1e30)) return sign | largest;
+  if (size >= ldexp(1, least)) exponent = ilogb(size);
+  f64 steps = ldexp(size, fraction - exponent), whole = floor(steps), rest = steps - whole;
+  bool up = random ? rest + noise * 0x1p-32 >= 1 : rest > 0.5 || (rest == 0.5 && fmod(whole, 2) == 1);
+  f64 code = whole + up + (f64)(exponent - least) * (1 << fraction);
+  return sign | (code > largest ? largest : (u32)code);
+}
+static u32 next_random(u32 x) { return (x << 1) ^ (x >> 31 ? 197u : 0u); }
+static u32 narrow_small(f64 x, int format, int random, u32 noise) {
+  return format == FP4 ? encode_small(x, 2, 1, random, noise)
+                       : encode_small(x, format == FP6 ? 2 : 3, format == FP6 ? 3 : 2, random, noise);
+}
+
+// One value to a byte (fp8, bf8) or two to a byte (fp4), rounded by the second source's random bits.
+static void narrow_random(wave *w, const record *r, int format, int kind) {
+  const u32 *A = source(w, r, 0), *B = source(w, r, 1), *C = source(w, r, 2);
+  int saturate = w->mode >> 23 & 1;
+  u32 bytes[LANES];
+  if (r->op_sel & 3) return found(w, r, NEEDS, -1, r->op_sel, 0, 2);
+  for (int i = 0; i < LANES; i++) {
+    f32 scale = power_of(C[i]), low = kind == IN_F32 ? as_f32(A[i]) : element_of(A[i], kind);
+    if (format == FP4) {
+      f32 high = kind == IN_F32 ? as_f32(A[LANES + i]) : element_of(A[i] >> 16, kind);
+      bytes[i] = narrow_small((f64)low / scale, FP4, 1, B[i]) | narrow_small((f64)high / scale, FP4, 1, next_random(B[i])) << 4;
+    } else {
+      bytes[i] = float_to_fp8_random(divided(low, scale), B[i], format == BF8, 1, saturate);
+    }
+  }
+  put_byte(w, r, bytes);
+}
+
+// 32 values to six registers of 6-bit codes: from 32 registers, 16 pairs of halves, or two times 16 registers in turn.
+static void narrow_many(wave *w, const record *r, int format, int kind, int sources, int random) {
+  const u32 *A = source(w, r, 0), *B = source(w, r, 1), *C = source(w, r, sources == 2 || random ? 2 : 1);
+  u32 packed[6 * LANES] = {0};
+  if (r->src[0].kind != VECTOR || (sources == 2 && r->src[1].kind != VECTOR)) return found(w, r, NEEDS, -1, 0, 0, 2);
+  for (int i = 0; i < LANES; i++) {
+    u32 noise = random ? B[i] : 0;
+    f32 scale = power_of(C[i]);
+    for (int k = 0; k < 32; k++) {
+      f32 x = sources == 2 ? as_f32((k & 1 ? B : A)[k / 2 * LANES + i])
+              : kind == IN_F32 ? as_f32(A[k * LANES + i]) : element_of(A[k / 2 * LANES + i] >> 16 * (k & 1), kind);
+      u64 code = (u64)narrow_small((f64)x / scale, format, random, noise) << 6 * k % 32;
+      packed[6 * k / 32 * LANES + i] |= (u32)code;
+      if (code >> 32) packed[(6 * k / 32 + 1) * LANES + i] |= (u32)(code >> 32);
+      noise = next_random(noise);
+    }
+  }
+  write_rows(w, r->dst[0].index, packed, 6, EXEC(w));
+}
+static void narrow_32(wave *w, const record *r, int format, int kind) { narrow_many(w, r, format, kind, 1, 0); }
+static void narrow_16_16(wave *w, const record *r, int format, int kind) { narrow_many(w, r, format, kind, 2, 0); }
+static void narrow_32_random(wave *w, const record *r, int format, int kind) { narrow_many(w, r, format, kind, 1, 1); }
+static void widen_32(wave *w, const record *r, int format, int kind) {
+  static _Thread_local u32 wide[32 * LANES];
+  const u32 *A = source(w, r, 0), *B = source(w, r, 1);
+  if (r->src[0].kind != VECTOR) return found(w, r, NEEDS, -1, 0, 0, 2);
+  for (int k = 0; k < 32; k++)
+    for (int i = 0; i < LANES; i++) {
+      int at = 6 * k / 32, shift = 6 * k % 32;
+      u64 pool = A[at * LANES + i] | (shift > 26 ? (u64)A[(at + 1) * LANES + i] << 32 : 0);
+      f32 value = fp6_to_float(pool >> shift & 63, format == BF6) * power_of(B[i]);
+      if (kind == IN_F32) wide[k * LANES + i] = bits32(value);
+      else if (k & 1) wide[k / 2 * LANES + i] |= element_bits(value, kind) << 16;
+      else wide[k / 2 * LANES + i] = element_bits(value, kind);
+    }
+  write_rows(w, r->dst[0].index, wide, kind == IN_F32 ? 32 : 16, EXEC(w));
+}
 #define SCALED(NAME, ACTION, FORMAT, KIND) static void NAME(wave *w, const record *r) { ACTION(w, r, FORMAT, KIND); }
+#define SCALED32 SCALED
 #include "scaled.def"
 
 // Lanes and register files.
@@ -187,7 +262,9 @@ static void v_nop(wave *w, const record *r) {
 
 #define E(NAME, FLAGS) {#NAME, NAME, FLAGS},
 #undef SCALED
+#undef SCALED32
 #define SCALED(NAME, ...) {#NAME, NAME, OP_SEL},
+#define SCALED32(NAME, ...) {#NAME, NAME, CUSTOM},
 const entry convert_table[] = {
     E(v_cvt_pkrtz_f16_f32, 0) E(v_cvt_pk_f16_f32, 0) E(v_cvt_pk_bf16_f32, 0) E(v_cvt_pknorm_i16_f32, 0)
     E(v_cvt_pknorm_u16_f32, 0) E(v_cvt_pknorm_i16_f16, 0) E(v_cvt_pknorm_u16_f16, 0) E(v_cvt_pk_fp8_f32, 0)

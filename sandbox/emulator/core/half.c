@@ -201,6 +201,7 @@ static void pack(const f32 *low, const f32 *high, u32 *out) {
 DOT2(v_dot2_f32_f16, half_to_float)
 DOT2(v_dot2c_f32_f16, half_to_float)
 DOT2(v_dot2_f32_bf16, bf16_to_float)
+DOT2(v_dot2c_f32_bf16, bf16_to_float)
 
 #undef HALF1
 #undef HALF2
@@ -229,5 +230,6 @@ const entry half_table[] = {
     {"v_dot2_f32_f16", v_dot2_f32_f16, 0},
     {"v_dot2c_f32_f16", v_dot2c_f32_f16, 0},
     {"v_dot2_f32_bf16", v_dot2_f32_bf16, 0},
+    {"v_dot2c_f32_bf16", v_dot2c_f32_bf16, 0},
     {0, 0, 0},
 };

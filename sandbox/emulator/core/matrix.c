@@ -72,6 +72,15 @@ static void arrange(const shape *s, operands *o) {
     }
 }
 
+// The deep sparse forms: each half of the registers of B holds one half of K.
+static void arrange_halves(const shape *s, operands *o) {
+  u32 groups = LANES / s->m, run = s->k / groups / 2;
+  for (u32 k = 0; k < s->k; k++) {
+    u32 part = k / (s->k / 2), group = k % (s->k / 2) / run;
+    o->at[k] = o->values + (part * run + k % run) * LANES + group * s->m;
+  }
+}
+
 // Rows of C at once, the sum over k of a[row][k] * b[k][0..N), with all sums in registers: two rows of 32 columns, or
 // four rows of 16. Written out, because compilers keep an array of sums in memory.
 #define LOAD(T, from) (*(const T *)(from))
@@ -188,6 +197,7 @@ static void sparse(wave *w, const record *r, u32 m, u32 k, int kind_a, int kind_
     }
   arrange(&s, &a);
   arrange(&s, &b);
+  if (r->src[1].dwords == 8) arrange_halves(&s, &b);
   record plain = *r;
   plain.cbsz = plain.abid = 0;
   plain.src[2] = r->dst[0];

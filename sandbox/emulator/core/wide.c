@@ -70,17 +70,28 @@ static f64 two_over_pi(f64 x, u32 segment) {
   return ldexp((f64)value, power);
 }
 
+static u32 byte_differences(u32 a, u32 b, int masked) {
+  u32 sum = 0;
+  for (int k = 0; k < 32; k += 8) {
+    u32 x = a >> k & 255, y = b >> k & 255;
+    if (!masked || y) sum += x > y ? x - y : y - x;
+  }
+  return sum;
+}
 static u64 quad_differences(u64 a, u32 b, u64 c, int masked) {
   u64 out = 0;
-  for (int q = 0; q < 4; q++) {
-    u32 sum = (u32)(c >> 16 * q) & 0xffff, window = (u32)(a >> 8 * q);
-    for (int k = 0; k < 32; k += 8) {
-      u32 x = window >> k & 255, y = b >> k & 255;
-      if (!masked || y) sum += x > y ? x - y : y - x;
-    }
-    out |= (u64)(sum > 0xffff ? 0xffff : sum) << 16 * q;
-  }
+  for (int q = 0; q < 4; q++)
+    out |= (u64)(u16)((u32)(c >> 16 * q) + byte_differences((u32)(a >> 8 * q), b, masked)) << 16 * q;
   return out;
+}
+static void v_mqsad_u32_u8(wave *w, const record *r) {
+  const u32 *A = source(w, r, 0), *B = source(w, r, 1), *C = w->v + (u64)r->src[2].index * LANES;
+  u32 sums[4 * LANES];
+  if (r->src[2].kind != VECTOR) return found(w, r, NEEDS, -1, 0, 0, 2);
+  for (int q = 0; q < 4; q++)
+    for (int i = 0; i < LANES; i++)
+      sums[q * LANES + i] = C[q * LANES + i] + byte_differences((u32)(lane64(A, i) >> 8 * q), B[i], 1);
+  write_rows(w, r->dst[0].index, sums, 4, EXEC(w));
 }
 
 #define WUNARY(NAME, READ_A, TA, PUT, EXPR)                                               \
@@ -206,5 +217,6 @@ const entry wide_table[] = {
     {"v_div_scale_f64", v_div_scale_f64, MODE_64},
     {"v_div_fmas_f64", v_div_fmas_f64, MODE_64},
     {"v_pk_mov_b32", v_pk_mov_b32, 0},
+    {"v_mqsad_u32_u8", v_mqsad_u32_u8, CUSTOM},
     {0, 0, 0},
 };

@@ -92,10 +92,29 @@ def _sad_u8(a: Array, b: Array, c: Array) -> Array:
     return c
 
 
-def _masked_sad_u8(a: Array, b: Array, c: Array) -> Array:
+def masked_sad_u8(a: Array, b: Array, c: Array) -> Array:
+    """Sum of absolute differences of bytes onto `c`, without those where `b` is zero."""
     for x, y in zip(_bytes_of(a), _bytes_of(b), strict=True):
         c = c + np.where(y == 0, 0, np.abs(x.astype(_I32) - y.astype(_I32))).astype(_U32)
     return c
+
+
+def quad_windows(a: Array) -> list[Array]:
+    """The four dwords that start at bytes 0 to 3 of a 64-bit value."""
+    return [(a >> _U64(8 * k)).astype(_U32) for k in range(4)]
+
+
+def _four_sums(one: Callable[..., Array]) -> Callable[..., Array]:
+    """`one` over each window, with 16-bit sums packed into 64 bits."""
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        out = np.zeros_like(c)
+        for k, window in enumerate(quad_windows(a)):
+            total = one(window, b, (c >> _U64(16 * k)).astype(_U32))
+            out |= (total & _U32(0xFFFF)).astype(_U64) << _U64(16 * k)
+        return out
+
+    return run
 
 
 def _sad_u16(a: Array, b: Array, c: Array) -> Array:
@@ -286,7 +305,9 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "v_lerp_u8": _lerp_u8,
     "v_sad_u8": _sad_u8,
     "v_sad_hi_u8": lambda a, b, c: (_sad_u8(a, b, np.zeros_like(c)) << _U32(16)) + c,
-    "v_msad_u8": _masked_sad_u8,
+    "v_msad_u8": masked_sad_u8,
+    "v_qsad_pk_u16_u8": _four_sums(_sad_u8),
+    "v_mqsad_pk_u16_u8": _four_sums(masked_sad_u8),
     "v_sad_u16": _sad_u16,
     "v_sad_u32": lambda a, b, c: np.where(a > b, a - b, b - a) + c,
     "v_lshl_add_u32": lambda a, s, c: (a << (s & _U32(31))) + c,

@@ -62,18 +62,19 @@ def build(i: Instruction, arch: str) -> Step:
 
 
 _SPARSE = re.compile(r"v_smfmac_(f32|i32)_(\d+)x(\d+)x(\d+)_(\w+)$")
-_SPARSE_B_DWORDS = 4
-"""The forms of both architectures. Those of gfx950 with twice the depth trap: how B's halves lie is not known."""
+_DEEP_B_DWORDS = 8
+"""Registers of B in the forms of gfx950 that have twice the depth: each half of them holds one half of K."""
 
 
 def _sparse(i: Instruction, arch: str) -> Step:
     """v_smfmac: two of every four values of A along K are kept; two bits of the third source say which each one is.
 
     The destination is the accumulator too. Where the indices of a lane fill only a part of the register, abid chooses
-    the part (cbsz nonzero: the first).
+    the part (cbsz nonzero: the first). In the deep forms of gfx950 a lane of A still covers one run of K, one of B
+    two: so say the register maps of ck_tile, and so it was found on an MI350 (comments of ROCm's FPSan).
     """
     match = _SPARSE.match(i.mnemonic)
-    if match is None or i.src[1].dwords != _SPARSE_B_DWORDS or i.neg or i.neg_hi or i.clamp or i.blgp:
+    if match is None or i.neg or i.neg_hi or i.clamp or i.blgp:
         raise unsupported(i)
     m, k = int(match[2]), int(match[4])
     shape = Shape(match[1], m, k, 1, match[5])
@@ -82,7 +83,7 @@ def _sparse(i: Instruction, arch: str) -> Step:
     row, dwords, index_row = row_of(i.src[0]), i.src[0].dwords, row_of(i.src[2])
     bits = 2 * per_lane
     part = 0 if i.cbsz else i.abid % (32 // bits)
-    load_b = _plain_loader(i.src[1], shape, names[-1], arch)
+    load_b = _plain_loader(i.src[1], shape, names[-1], arch, runs=2 if i.src[1].dwords == _DEEP_B_DWORDS else 1)
     lane, element = np.arange(LANES)[:, None], np.arange(per_lane)
 
     def load_a(w: Wave) -> Array:
@@ -106,16 +107,19 @@ def _loaders(i: Instruction, shape: Shape, arch: str) -> tuple[Callable[[Wave], 
     return loaders[0], loaders[1]
 
 
-def _plain_loader(source: Operand, shape: Shape, kind: str, arch: str) -> Callable[[Wave], Array]:
-    """Lane l holds `per_lane` values of row l % M; the rest of the lane number is the block, then the K group."""
+def _plain_loader(source: Operand, shape: Shape, kind: str, arch: str, runs: int = 1) -> Callable[[Wave], Array]:
+    """Lane l holds `per_lane` values of row l % M; the rest of the lane number is the block, then the K group.
+
+    With `runs`, K is cut into so many parts and each lane holds a run of every part.
+    """
     row, dwords = row_of(source), source.dwords
     groups = LANES // shape.m // shape.blocks
     per_lane = shape.k // groups
 
     def load(w: Wave) -> Array:
         values = unpack(w.vgpr[row : row + dwords], kind, arch)[:, :per_lane]
-        ordered = values.reshape(groups, shape.blocks, shape.m, per_lane)
-        return ordered.transpose(1, 2, 0, 3).reshape(shape.blocks, shape.m, shape.k)
+        ordered = values.reshape(groups, shape.blocks, shape.m, runs, per_lane // runs)
+        return ordered.transpose(1, 2, 3, 0, 4).reshape(shape.blocks, shape.m, shape.k)
 
     return load
 

@@ -48,6 +48,8 @@ def build(i: Instruction, arch: str) -> Step:
         return lanes.BUILDERS[i.mnemonic](i)
     if i.mnemonic.startswith("v_bitop3"):
         return _bitop3(i)
+    if i.mnemonic == "v_mqsad_u32_u8":
+        return _four_masked_sums(i)
     if i.mnemonic.startswith("v_dot"):
         return packed.build_dot(i)
     _check_op_sel(i)
@@ -177,6 +179,22 @@ def _with_mask(
         w.write_sgpr(index, mask_of(np.where(lanes_in, lanes_of(w.read_sgpr(index, 2)), old & w.active)), 2)
 
     return masked
+
+
+def _four_masked_sums(i: Instruction) -> Step:
+    """v_mqsad_u32_u8: four sums of absolute differences of bytes, each onto a dword of the third source."""
+    if i.clamp or i.op_sel or i.src[2].kind not in ("vgpr", "agpr"):
+        raise unsupported(i, "a modifier or source")
+    wide, pattern = reader(i, 0), raw_reader(i.src[1])
+    onto, row = row_of(i.src[2]), row_of(i.dst[0])
+
+    def step(w: Wave) -> None:
+        windows = integer.quad_windows(wide(w))
+        sums = [integer.masked_sad_u8(x, pattern(w), w.vgpr[onto + k]) for k, x in enumerate(windows)]
+        for k, total in enumerate(sums):
+            w.write_vgpr(row + k, total)
+
+    return step
 
 
 def _bitop3(i: Instruction) -> Step:

@@ -3,28 +3,55 @@
 typedef _Float16 f16;
 typedef _Float16 h4 __attribute__((ext_vector_type(4)));
 typedef _Float16 h8 __attribute__((ext_vector_type(8)));
-typedef float f4 __attribute__((ext_vector_type(4)));
-typedef int i2 __attribute__((ext_vector_type(2)));
-typedef int i4 __attribute__((ext_vector_type(4)));
 
-// a: [64][4] kept values of each lane, b: [64][8], index: [64]; out: [64][4] accumulators of each lane, from 1, 2, 3, 4.
-KERNEL void sparse_16x16x32_f16(const f16* a, const f16* b, const int* index, float* out) {
-  h4 x;
-  h8 y;
-  for (int j = 0; j < 4; j++) x[j] = a[TID * 4 + j];
-  for (int j = 0; j < 8; j++) y[j] = b[TID * 8 + j];
-  f4 c = {1, 2, 3, 4};
-  c = __builtin_amdgcn_smfmac_f32_16x16x32_f16(x, y, c, index[TID], 0, 1);
-  for (int r = 0; r < 4; r++) out[TID * 4 + r] = c[r];
-}
-// a: [64][2] dwords of four int8, b: [64][4] dwords.
-KERNEL void sparse_16x16x64_i8(const int* a, const int* b, const int* index, int* out) {
-  i2 x = {a[TID * 2], a[TID * 2 + 1]};
-  i4 y, c = {0, 0, 0, 0};
-  for (int j = 0; j < 4; j++) y[j] = b[TID * 4 + j];
-  c = __builtin_amdgcn_smfmac_i32_16x16x64_i8(x, y, c, index[TID], 0, 0);
-  for (int r = 0; r < 4; r++) out[TID * 4 + r] = c[r];
-}
+// Sparse products. a: [64][registers of A], b: [64][twice as many], index: [64]; out: [64][results] accumulators of each
+// lane, which start at 1, 2, 3, ...
+template <int N> using dwords = int __attribute__((ext_vector_type(N)));
+#define SPARSE(NAME, A, X, Y, ACC, R)                                                                         \
+  KERNEL void NAME(const int* a, const int* b, const int* index, int* out) {                                  \
+    dwords<A> x;                                                                                              \
+    dwords<2 * A> y;                                                                                          \
+    ACC __attribute__((ext_vector_type(R))) c;                                                                \
+    for (int j = 0; j < A; j++) x[j] = a[TID * A + j];                                                        \
+    for (int j = 0; j < 2 * A; j++) y[j] = b[TID * 2 * A + j];                                                \
+    for (int r = 0; r < R; r++) c[r] = r + 1;                                                                 \
+    c = __builtin_amdgcn_##NAME(__builtin_bit_cast(X, x), __builtin_bit_cast(Y, y), c, index[TID], 0, PART);  \
+    for (int r = 0; r < R; r++) {                                                                             \
+      ACC result = c[r]; /* clang 22 takes the first element in a bit cast of c[r] itself */                  \
+      out[TID * R + r] = __builtin_bit_cast(int, result);                                                     \
+    }                                                                                                         \
+  }
+#define SPARSE_F8(SHAPE, A, R)                                        \
+  SPARSE(smfmac_f32_##SHAPE##_bf8_bf8, A, dwords<A>, dwords<2 * A>, float, R) \
+  SPARSE(smfmac_f32_##SHAPE##_bf8_fp8, A, dwords<A>, dwords<2 * A>, float, R) \
+  SPARSE(smfmac_f32_##SHAPE##_fp8_bf8, A, dwords<A>, dwords<2 * A>, float, R) \
+  SPARSE(smfmac_f32_##SHAPE##_fp8_fp8, A, dwords<A>, dwords<2 * A>, float, R)
+typedef short s4 __attribute__((ext_vector_type(4)));
+typedef short s8 __attribute__((ext_vector_type(8)));
+#define PART 1
+SPARSE(smfmac_f32_16x16x32_f16, 2, h4, h8, float, 4)
+SPARSE(smfmac_f32_32x32x16_f16, 2, h4, h8, float, 16)
+SPARSE(smfmac_f32_16x16x32_bf16, 2, s4, s8, float, 4)
+SPARSE(smfmac_f32_32x32x16_bf16, 2, s4, s8, float, 16)
+SPARSE(smfmac_i32_16x16x64_i8, 2, dwords<2>, dwords<4>, int, 4)
+SPARSE(smfmac_i32_32x32x32_i8, 2, dwords<2>, dwords<4>, int, 16)
+SPARSE_F8(16x16x64, 2, 4)
+SPARSE_F8(32x32x32, 2, 16)
+#ifdef __gfx950__
+typedef _Float16 h16 __attribute__((ext_vector_type(16)));
+typedef __bf16 b8 __attribute__((ext_vector_type(8)));
+typedef __bf16 b16 __attribute__((ext_vector_type(16)));
+SPARSE(smfmac_f32_16x16x64_f16, 4, h8, h16, float, 4)
+SPARSE(smfmac_f32_32x32x32_f16, 4, h8, h16, float, 16)
+SPARSE(smfmac_f32_16x16x64_bf16, 4, b8, b16, float, 4)
+SPARSE(smfmac_f32_32x32x32_bf16, 4, b8, b16, float, 16)
+#undef PART
+#define PART 0
+SPARSE(smfmac_i32_16x16x128_i8, 4, dwords<4>, dwords<8>, int, 4)
+SPARSE(smfmac_i32_32x32x64_i8, 4, dwords<4>, dwords<8>, int, 16)
+SPARSE_F8(16x16x128, 4, 4)
+SPARSE_F8(32x32x64, 4, 16)
+#endif
 
 // Each lane of which keep[lane] is set gets a slot; then half of them give theirs back.
 KERNEL void append_consume(const int* keep, int* slot, int* left) {
