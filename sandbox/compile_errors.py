@@ -6,6 +6,7 @@ import ast
 import os
 import re
 import signal
+import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +135,11 @@ def _unquote(message: str) -> str:
 
 
 def _exception_text(error: BaseException) -> str:
+    """`Type: message`; of an assertion without a message, the line that asserts."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if not text and isinstance(error, AssertionError):
+        raised = traceback.extract_tb(error.__traceback__)
+        text = " ".join(raised[-1].line.split()) if raised and raised[-1].line else ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -249,3 +249,19 @@ def test_from_a_signature_alone(cache: CompileCache) -> None:
     assert isinstance(result, Compiled) and "dwordx" in result.asm
     wrong = compile_signature(scale, signature, {"BLOCK": 1024}, {"cluster_dims": 2}, GFX950)
     assert isinstance(wrong, CompileError) and wrong.kind == "option"
+
+
+@triton.jit
+def dot_into_wrong_sum(x, out):
+    i = tl.arange(0, 32)
+    acc = tl.zeros((32, 32), dtype=tl.int32)
+    a = tl.load(x + i[:, None] * 32 + i[None, :])
+    tl.store(out + i[:, None] * 32 + i[None, :], tl.dot(a, a, acc))
+
+
+def test_an_assertion_without_a_message_is_quoted(cache: CompileCache) -> None:
+    """Triton 3.6 has some; later versions may say more."""
+    operands = torch.zeros(32, 32, dtype=torch.int8), torch.zeros(32, 32, dtype=torch.int32)
+    result = compile_launch(dot_into_wrong_sum, operands, {}, GFX950, cache=cache)
+    assert isinstance(result, CompileError) and result.source_line is not None and "tl.dot" in result.source_line
+    assert result.message != "AssertionError" and "acc" in result.message

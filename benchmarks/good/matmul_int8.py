@@ -23,7 +23,7 @@ def matmul_int8_kernel(
     b = b_ptr + k[:, None] * N + n[None, :]
     acc = tl.zeros((BM, BN), dtype=tl.int32)
     for _ in range(0, K, BK):
-        acc = tl.dot(tl.load(a), tl.load(b), acc)
+        acc = tl.dot(tl.load(a), tl.load(b), acc, out_dtype=tl.int32)
         a += BK
         b += BK * N
     tl.store(c_ptr + m[:, None] * N + n[None, :], acc)

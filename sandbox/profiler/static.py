@@ -218,11 +218,10 @@ def compare_static(
     unmoved = []
     for name, direction in expects.items():
         before, after = baseline.number(name), candidate.number(name)
-        if before is None or after is None or not _moved(before, after, direction):
+        moved = before is not None and after is not None and _moved(before, after, direction)
+        if not moved or (name in _BULK and _negligible(baseline, candidate, name)):
             unmoved.append(name)
-        elif name in _BULK and _negligible(baseline, candidate, name):
-            unmoved.append(name)
-        else:
+        elif before is not None and after is not None:
             improved[name] = (before, after)
     worsened = _worsened(baseline, candidate, target)
     return StaticComparison(
