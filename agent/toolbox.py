@@ -21,9 +21,11 @@ from skills.skill import Library
 _MAX_RESULT_CHARS = 12_000
 PROMISES = (
     "vgpr_spill_count down", "scratch_bytes down", "lds_bytes down", "occupancy_waves_per_simd up",
-    "cas_loop_count down", "cache_maintenance_count down", "executed_lane_atomics down",
+    "cas_loop_count down", "cache_maintenance_count down", "global_load_mean_bytes up", "global_store_mean_bytes up",
+    "executed_lane_atomics down", "executed_lds_atomics down", "executed_instructions down",
 )  # fmt: skip
-"""What a candidate may promise: resources that cost time wherever they are used, not the length of the code."""
+"""What a candidate may promise: resources that cost time wherever they are used, read from the code object or counted
+in an emulated run; not the length of the code."""
 _OPTIONAL = ("expects",)
 
 
@@ -66,6 +68,8 @@ class Toolbox:
     library: Library
     ledger: Ledger
     model: str
+    stands_on: Kernel
+    """The candidate that the search compares with; what is edited, `measured`, may be another."""
     knowledge: Callable[[str], list[str]] = lambda _query: []
     submitted: list[Proposal] = field(default_factory=list)
 
@@ -141,7 +145,7 @@ class Toolbox:
             why=why,
             kernel=kernel,
             repair=not self.measured.builds,
-            invisible=not interpreter_sees(self.measured.kernel.source, kernel.source),
+            invisible=not interpreter_sees(self.stands_on.source, kernel.source),
         )
 
 
