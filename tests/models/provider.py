@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+CLAUDE, GPT = "claude-sonnet-4-6", "gpt-5"
+"""The models that the tests ask for: priced, and with no announced end."""
+
 
 @dataclass
 class Step:
@@ -113,7 +116,7 @@ def claude(
     *content: dict[str, Any],
     stop: str = "end_turn",
     usage: dict[str, int] | None = None,
-    model: str = "claude-sonnet-4-5",
+    model: str = CLAUDE,
 ) -> dict[str, Any]:
     """A Messages API reply."""
     return {
@@ -168,7 +171,7 @@ def gpt(
     calls: list[tuple[str | None, str, str]] = [],
     finish: str | None = "stop",
     usage: dict[str, Any] | None = None,
-    model: str = "gpt-5",
+    model: str = GPT,
     done: bool = True,
     index: Callable[[int], int | None] = lambda n: n,
 ) -> list[Any]:

@@ -150,7 +150,7 @@ def test_a_model_that_fails_in_mid_job_leaves_the_deterministic_result(
 MISSING = [
     (["--model", "tester"], "'tester' names no model. Write PROVIDER:NAME; providers are anthropic, openai."),
     (["--model", "acme:x"], "'acme:x' names no model."),
-    (["--model", "anthropic:claude-opus-4-5"], "there is no key for anthropic:claude-opus-4-5. Set ANTHROPIC_API_KEY"),
+    (["--model", "anthropic:claude-opus-5"], "there is no key for anthropic:claude-opus-5. Set ANTHROPIC_API_KEY"),
     (["--model", "openai:x", "--budget-usd", "1"], "the price of openai:x is not known"),
     (["--model", "openai:gpt-5", "--budget-usd", "none"], "'none' is no budget in dollars"),
     (["--model", "openai:x", "--model-base-url", "ftp://h/v1"], "the model's base URL is not a web address"),
