@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 from agent.conversation import Conversation
 from agent.edits import EDITS_SCHEMA, EditError, apply_edits, parse_edits
+from agent.knowledge import Knowledge, own_items
 from agent.model import Message, Model, ModelError, Tool, ToolCall, ToolResult
 from agent.spend import BudgetSpent, Ledger
 from prompts import render
 from sandbox.target import load_target
+from skills.skill import load_library
 
 MAX_TURNS = 8
 MAX_FILE_ASKS = 3
@@ -33,6 +35,11 @@ TOOLS = (
     _tool("search_knowledge", "Search guides, target facts and skills.", {"query": {"type": "string"}}),
     _tool("submit_edits", "Propose the edited file. It is compiled for every target.", {"edits": EDITS_SCHEMA}),
 )
+
+
+def repair_knowledge(targets: Sequence[str]) -> Callable[[str], list[str]]:
+    """What a model that repairs ports can look up: skills, target facts and guide pages."""
+    return Knowledge(item for name in targets for item in own_items(load_target(name), load_library())).lines
 
 
 @dataclass

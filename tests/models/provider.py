@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 CLAUDE, GPT = "claude-sonnet-4-6", "gpt-5"
-"""The models that the tests ask for: priced, and with no announced end."""
+"""The models that the tests ask for: priced, and not deprecated by their SDKs."""
 
 
 @dataclass

@@ -30,7 +30,7 @@ def test_prices_by_prefix_and_never_a_silent_zero() -> None:
     assert price_of("my-llama", {"my-llama": PRICE}) == PRICE
 
 
-def test_every_model_we_name_has_a_price_and_no_announced_end() -> None:
+def test_every_model_we_name_has_a_price_and_is_not_deprecated_by_its_sdk() -> None:
     """The page for people, the tests and the table of prices, against the list of the installed SDK."""
     from anthropic.resources.messages.messages import DEPRECATED_MODELS
 
