@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
-from agent.candidate import Candidate, Judgement, Measurement, correctness_of, describe
+from agent.candidate import Candidate, Fate, Judgement, Measurement, correctness_of, describe
 from agent.events import Progress
 from agent.job import JobRequest
 from agent.search import Bench, Found, settle
@@ -67,10 +67,16 @@ class Confirmation:
             return Confirmed(found)
         if failures:
             measured = self.bench.measure(best.kernel) if best.steps else self.start
-            found = replace(found, best=best, final=final, measured=measured)
-        lost = [f"on inputs that nobody saw during the search a result did not hold and was taken back: {f}"
+            lost = {a.proposal.kernel.digest for a in found.best.steps} - {a.proposal.kernel.digest for a in best.steps}
+            reason = f"taken back: on inputs that nobody saw during the search it did not hold: {failures[0]}"
+            attempts = tuple(
+                replace(a, fate=Fate.DROPPED, reason=reason) if a.proposal.kernel.digest in lost else a
+                for a in found.attempts
+            )
+            found = replace(found, best=best, final=final, measured=measured, attempts=attempts)
+        gone = [f"on inputs that nobody saw during the search a result did not hold and was taken back: {f}"
                 for f in failures]  # fmt: skip
-        statement = "; ".join([*lost, *([held] if held else [])])
+        statement = "; ".join([*gone, *([held] if held else [])])
         self.progress.step(statement)
         return Confirmed(found, bool(held), statement)
 

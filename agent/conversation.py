@@ -56,7 +56,8 @@ class Conversation:
 
     def _result(self, reply: Reply, n: int) -> ToolResult:
         call = reply.calls[n]
-        self.say(f"{self.model.name} calls {call.name}")
+        known = any(tool.name == call.name for tool in self.tools)
+        self.say(f"{self.model.name} calls {call.name if known else 'a tool that there is not'}")
         if reply.stop is Stop.TRUNCATED and n == len(reply.calls) - 1 and call.arguments is None:
             said = "Your reply was cut off at the output limit; send fewer edits at once."
             return ToolResult(call.id, said, failed=True)

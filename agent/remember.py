@@ -32,8 +32,6 @@ def remember(memory: Memory, request: JobRequest, baseline: Baseline, confirmed:
     own = [a for a in found.best.steps if a.proposal.origin == origin]
     final = found.final
     if not confirmed.held or not own or final is None or not correctness_of(final.verdict).validated:
-        lost = [a for a in theirs if a.fate is Fate.KEPT and a not in found.best.steps]
-        memory.store_failures(arch, [(first, a.proposal.title, confirmed.statement) for a in lost])
         return "the win did not hold on other inputs and is not remembered"
     program = Program(baseline.measurement.kernel, found.best.kernel.source, request.harness)
     level = f"correctness {correctness_of(final.verdict)}, speed {speed_of(final.verdict)}"

@@ -14,6 +14,7 @@ from agent.model import Tool, ToolCall, ToolResult
 from agent.search import Bench
 from agent.spend import Ledger
 from agent.visibility import interpreter_sees
+from prompts import one_line
 from sandbox.kernel import Kernel
 from sandbox.verdict import Incorrect, Verdict
 from skills.skill import Library
@@ -80,7 +81,9 @@ class Toolbox:
         handler = self._handlers().get(call.name)
         if handler is None:
             names = ", ".join(t.name for t in TOOLS)
-            return ToolResult(call.id, f"There is no tool {call.name!r}. The tools are {names}.", failed=True)
+            return ToolResult(
+                call.id, f"There is no tool {one_line(call.name, 60)!r}. The tools are {names}.", failed=True
+            )
         try:
             text = handler(call.arguments)
         except EditError as e:
@@ -131,8 +134,8 @@ class Toolbox:
         if any(p.kernel.digest == kernel.digest for p in self.submitted):
             return "This candidate was submitted before."
         expects = _promises(arguments.get("expects"))
-        title = " ".join(str(arguments.get("title", "")).split())[:120] or "Rewrite proposed by the model"
-        why = " ".join(str(arguments.get("why", "")).split())[:600]
+        title = one_line(str(arguments.get("title", "")), 120) or "Rewrite proposed by the model"
+        why = one_line(str(arguments.get("why", "")), 600)
         self.submitted.append(replace(self._proposal(kernel, title, why), expects=expects))
         return "Submitted. The validator decides."
 

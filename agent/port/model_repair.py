@@ -13,7 +13,7 @@ from agent.edits import EDITS_SCHEMA, EditError, apply_edits, parse_edits
 from agent.knowledge import Knowledge, own_items
 from agent.model import Message, Model, ModelError, Tool, ToolCall, ToolResult
 from agent.spend import BudgetSpent, Ledger
-from prompts import render
+from prompts import one_line, render
 from sandbox.target import load_target
 from skills.skill import load_library
 
@@ -103,7 +103,9 @@ class _Answers:
                 return self._submit(call, call.arguments)
             case _:
                 names = ", ".join(t.name for t in TOOLS)
-                return ToolResult(call.id, f"There is no tool {call.name!r}. The tools are {names}.", failed=True)
+                return ToolResult(
+                    call.id, f"There is no tool {one_line(call.name, 60)!r}. The tools are {names}.", failed=True
+                )
 
     def _submit(self, call: ToolCall, arguments: Mapping[str, object]) -> ToolResult:
         try:
