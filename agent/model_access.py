@@ -160,6 +160,11 @@ def _reach(model: AnthropicModel | OpenAIModel, choice: ModelChoice) -> None:
             raise InputError(
                 f"the server of {choice} refused the key ({e.status}).", remedy=f"Check {variable}."
             ) from None
+        if e.status is not None and 300 <= e.status < 400:
+            raise InputError(
+                f"the server of {choice} sends on to another address, which is not followed.",
+                remedy="Give that address as --model-base-url.",
+            ) from None
         if e.status is None:
             raise InputError(
                 f"{choice} cannot be used: {e}.", remedy="Check --model-base-url and the network."

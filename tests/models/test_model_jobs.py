@@ -196,6 +196,12 @@ def test_a_refused_key_is_said_before_any_work(
     assert "refused the key (401). Check OPENAI_API_KEY." in capfd.readouterr().err
 
 
+def test_a_redirect_is_said_before_any_work(server: Provider) -> None:
+    server.listing = Step(308, body={}, headers={"location": "http://127.0.0.1:9/v1/models"})
+    with pytest.raises(InputError, match="sends on to another address.*Give that address"):
+        open_model(parse_model("openai:tester", f"{server.url}/v1"), {"OPENAI_API_KEY": KEY})
+
+
 @pytest.mark.parametrize("status", [404, 501])
 def test_a_server_without_a_list_of_models_is_fine(server: Provider, status: int) -> None:
     server.listing = Step(status, gpt_error("no such page"))
