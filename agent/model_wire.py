@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from importlib import import_module
 from typing import Any
 
 from agent.model import ModelError, ToolCall
@@ -40,18 +41,18 @@ def _bound(response: Any) -> None:
     """Let the body of a response end by the limit of its request."""
     limit_s = response.request.extensions.get("timeout", {}).get("read")
     if limit_s is not None:
-        response.stream = _bounded_stream(response.stream, time.monotonic() + limit_s)
+        library = import_module(type(response).__module__.partition(".")[0])
+        response.stream = _bounded_stream(response.stream, time.monotonic() + limit_s, library)
 
 
-def _bounded_stream(inner: Any, deadline: float) -> Any:
-    """The body's stream, which raises the HTTP library's own read timeout once `deadline` has passed."""
-    import httpx2
+def _bounded_stream(inner: Any, deadline: float, library: Any) -> Any:
+    """The body's stream, which raises the read timeout of the SDK's HTTP library once `deadline` has passed."""
 
-    class Bounded(httpx2.SyncByteStream):
+    class Bounded(library.SyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             for piece in inner:
                 if time.monotonic() > deadline:
-                    raise httpx2.ReadTimeout("the answer was not complete in time")
+                    raise library.ReadTimeout("the answer was not complete in time")
                 yield piece
 
         def close(self) -> None:
