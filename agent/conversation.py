@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent.model import Message, Model, Reply, Stop, Tool, ToolCall, ToolResult, Usage, estimate_tokens
+from agent.model import (
+    Message,
+    Model,
+    Reply,
+    Stop,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+    estimate_reply_tokens,
+    estimate_tokens,
+)
 from agent.spend import Ledger
 
 CALL_S = 300.0
@@ -48,7 +59,7 @@ class Conversation:
             reply = self.model.propose(
                 messages, self.tools, max_output_tokens=self.max_output_tokens, timeout_s=min(CALL_S, left_s or CALL_S)
             )
-            used = reply.usage
+            used = reply.usage if reply.usage.total else self._estimate(messages, reply)
         finally:
             self.ledger.settle_call(reserved, used)
         self.say(f"{self.model.name}: {self.ledger.account}")
@@ -56,8 +67,14 @@ class Conversation:
 
     def _result(self, reply: Reply, n: int) -> ToolResult:
         call = reply.calls[n]
-        self.say(f"{self.model.name} calls {call.name}")
+        known = any(tool.name == call.name for tool in self.tools)
+        self.say(f"{self.model.name} calls {call.name if known else 'a tool that there is not'}")
         if reply.stop is Stop.TRUNCATED and n == len(reply.calls) - 1 and call.arguments is None:
             said = "Your reply was cut off at the output limit; send fewer edits at once."
             return ToolResult(call.id, said, failed=True)
         return self.answer(call)
+
+    def _estimate(self, messages: Sequence[Message], reply: Reply) -> Usage:
+        """What a reply cost by our own count, where its server gave none that can be."""
+        output = min(estimate_reply_tokens(reply), self.max_output_tokens)
+        return Usage(input=estimate_tokens(messages, self.tools), output=output)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from prompts import unseen_characters
+
 MAX_EDITS = 40
 EDITS_SCHEMA: Mapping[str, Any] = {
     "type": "array",
@@ -66,6 +68,10 @@ def apply_edits(source: str, edits: Sequence[Edit]) -> str:
     for (_, end, _), (start, _, _) in pairwise(spans):
         if start < end:
             raise EditError("two edits overlap; combine them into one.")
+    edited = source
     for start, end, text in reversed(spans):
-        source = source[:start] + text + source[end:]
-    return source
+        edited = edited[:start] + text + edited[end:]
+    if hidden := unseen_characters(edited) - unseen_characters(source):
+        named = ", ".join(f"U+{ord(c):04X}" for c in sorted(hidden)[:5])
+        raise EditError(f"the edits add characters that a reader does not see: {named}.")
+    return edited

@@ -16,7 +16,7 @@ from agent.job import Budget, Meter
 from agent.policy import Arm, Policy, reward_of
 from agent.population import Population
 from agent.search import Bench, Proposer
-from agent.visibility import interpreter_sees
+from sandbox.kernel import Kernel
 from sandbox.verdict import NoGain
 from skills.skill import Library
 
@@ -35,7 +35,8 @@ class Rewriter(Protocol):
     def ended(self) -> str:
         """Why it will propose nothing more; empty while it may."""
 
-    def rewrite(self, measured: Measurement, history: Sequence[Attempt], focus: str) -> Offers: ...
+    def rewrite(self, measured: Measurement, history: Sequence[Attempt], focus: str, stands_on: Kernel) -> Offers:
+        """Candidates made from `measured`; the search compares them with `stands_on`, the candidate so far."""
 
 
 def bottleneck_names(measured: Measurement) -> list[str]:
@@ -125,14 +126,12 @@ class GuidedProposer:
     ) -> tuple[list[Proposal], Sequence[Unmatched]]:
         """What the model makes of one candidate; an arm that gives nothing new comes closer to being given up."""
         parent = self.population.choose().measured if measured.builds else measured
-        answer = self.model.rewrite(parent, history, arm.bottleneck)
+        answer = self.model.rewrite(parent, history, arm.bottleneck, measured.kernel)
         fresh = [p for p in answer.proposals if p.kernel.digest not in tried]
         if not fresh:
             self._note_failure(measured.kernel.digest, arm)
             self.policy.learn(arm, 0.0)
-        source = measured.kernel.source
-        judged = [replace(p, invisible=not interpreter_sees(source, p.kernel.source)) for p in fresh]
-        return judged, answer.unmatched
+        return fresh, answer.unmatched
 
     def _learn(self, history: Sequence[Attempt]) -> None:
         """Take in what became of the candidates offered before."""

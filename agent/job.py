@@ -75,7 +75,7 @@ class Budget:
 
     wall_s: float = 900.0
     evaluations: int = 40
-    """Candidates judged, whoever asked for it."""
+    """Candidates judged, whoever asked for it. Judging the result as a whole, and afresh, is not counted."""
     usd: Decimal | None = None
     """Of the model, if there is one; None is no limit in money."""
     tokens: int | None = None

@@ -76,6 +76,8 @@ class Message:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
+    carried: tuple[Mapping[str, Any], ...] = ()
+    """The provider's own blocks of an assistant turn, which go back as they came; nothing of ours reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +110,17 @@ class Reply:
     calls: tuple[ToolCall, ...]
     stop: Stop
     usage: Usage
+    """All zero when the server gave no account that can be."""
     model: str
     request_id: str | None = None
     attempts: int = 1
     """Requests made for this reply, the failed ones included."""
+    carried: tuple[Mapping[str, Any], ...] = ()
+    """See `Message.carried`."""
 
     @property
     def message(self) -> Message:
-        return Message("assistant", self.text, self.calls)
+        return Message("assistant", self.text, self.calls, carried=self.carried)
 
 
 class Model(Protocol):
@@ -170,5 +175,13 @@ def estimate_tokens(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> 
     """An upper estimate of the input, for budgets before a call: three characters per token, and overhead per part."""
     chars = sum(len(m.text) + sum(len(r.text) for r in m.results) for m in messages)
     chars += sum(len(str(c.arguments)) for m in messages for c in m.calls)
+    chars += sum(len(str(block)) for m in messages for block in m.carried)
     chars += sum(len(t.description) + len(str(t.parameters)) for t in tools)
     return chars // 3 + 16 * (len(messages) + len(tools)) + 64
+
+
+def estimate_reply_tokens(reply: Reply) -> int:
+    """An upper estimate of what a reply cost as output, for a server that gave no account."""
+    chars = len(reply.text) + sum(len(c.name) + len(str(c.arguments)) for c in reply.calls)
+    chars += sum(len(str(block)) for block in reply.carried)
+    return chars // 3 + 16 * (1 + len(reply.calls))

@@ -115,9 +115,7 @@ def open_model(choice: ModelChoice, environ: Mapping[str, str], *, check: bool =
             f"the Python package {provider.package} is not installed, which {choice} needs.",
             remedy=f"Run `pip install 'wavesmith[{choice.provider}]'`.",
         )
-    key = environ.get(provider.key_variable, "").strip() or None
-    if key is None and choice.base_url is None:
-        raise InputError(f"there is no key for {choice}.", remedy=f"Set {provider.key_variable} in the environment.")
+    key = find_key(choice, environ)
     if key is not None and choice.base_url is not None and _in_the_clear(choice.base_url):
         key = None  # a key is not sent over the network unencrypted
     if key is not None and isolation_level() != "bubblewrap":
@@ -130,6 +128,15 @@ def open_model(choice: ModelChoice, environ: Mapping[str, str], *, check: bool =
     if check:
         _reach(model, choice)
     return model
+
+
+def find_key(choice: ModelChoice, environ: Mapping[str, str]) -> str | None:
+    """The key of the model's provider; raises `InputError` when there is none and the provider wants one."""
+    variable = PROVIDERS[choice.provider].key_variable
+    key = environ.get(variable, "").strip() or None
+    if key is None and choice.base_url is None:
+        raise InputError(f"there is no key for {choice}.", remedy=f"Set {variable} in the environment.")
+    return key
 
 
 def _in_the_clear(url: str) -> bool:
@@ -152,6 +159,11 @@ def _reach(model: AnthropicModel | OpenAIModel, choice: ModelChoice) -> None:
             variable = PROVIDERS[choice.provider].key_variable
             raise InputError(
                 f"the server of {choice} refused the key ({e.status}).", remedy=f"Check {variable}."
+            ) from None
+        if e.status is not None and 300 <= e.status < 400:
+            raise InputError(
+                f"the server of {choice} sends on to another address, which is not followed.",
+                remedy="Give that address as --model-base-url.",
             ) from None
         if e.status is None:
             raise InputError(

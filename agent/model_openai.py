@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.model import Message, ModelError, Reply, Stop, Tool, ToolCall, Usage
-from agent.model_anthropic import retry_after_s
+from agent.model_wire import (
+    closed_client,
+    connection_error,
+    count_of,
+    first_line,
+    status_error,
+    told_apart,
+    wire_name,
+    without_key,
+    without_key_in,
+)
 from agent.retry import transport_errors, with_retries
 
 _STOPS = {
@@ -69,22 +79,19 @@ class OpenAIModel:
         import openai
 
         try:
-            return _collect(self._connect().chat.completions.create(**request, timeout=timeout_s), self.name)
+            stream = self._connect().chat.completions.create(**request, timeout=timeout_s)
+            return _collect(stream, self.name, self.api_key)
         except openai.APIStatusError as e:
-            raise ModelError(
-                f"the model's server answered {e.status_code}: {_first_line(e.message)}",
-                status=e.status_code,
-                retry_after_s=retry_after_s(e.response.headers),
-            ) from e
+            raise status_error("the model's server", e.status_code, e.message, e.response.headers, self.api_key) from e
         except openai.APIConnectionError as e:
-            raise ModelError(f"the model's server could not be reached: {_first_line(str(e))}") from e
+            raise connection_error("the model's server", e, self.api_key) from e
         except openai.APIError as e:
             # an error event inside a stream carries no status; servers send it for overload and for faults
-            raise ModelError(f"the model's server broke off: {_first_line(e.message)}") from e
+            raise ModelError(f"the model's server broke off: {first_line(e.message, self.api_key)}") from e
         except transport_errors() as e:
-            raise ModelError(f"the model's answer broke off: {_first_line(str(e))}") from e
+            raise ModelError(f"the model's answer broke off: {first_line(str(e), self.api_key)}") from e
         except (openai.OpenAIError, ValueError) as e:
-            raise ModelError(f"the model's reply cannot be used: {_first_line(str(e))}", status=400) from e
+            raise ModelError(f"the model's reply cannot be used: {first_line(str(e), self.api_key)}", status=400) from e
 
     def check(self, timeout_s: float) -> None:
         """Whether the server is there and takes the key; raises `ModelError`. Costs no tokens."""
@@ -95,11 +102,11 @@ class OpenAIModel:
         except openai.APIStatusError as e:
             raise ModelError(f"the model's server answered {e.status_code}", status=e.status_code) from e
         except openai.APIConnectionError as e:
-            raise ModelError(f"its server could not be reached ({_first_line(str(e)).rstrip('.')})") from e
+            raise ModelError(f"its server could not be reached ({first_line(str(e)).rstrip('.')})") from e
         except transport_errors() as e:
             raise ModelError("its server's answer broke off") from e
         except (openai.OpenAIError, ValueError) as e:
-            raise ModelError(f"its server answers otherwise: {_first_line(str(e))}", status=400) from e
+            raise ModelError(f"its server answers otherwise: {first_line(str(e), self.api_key)}", status=400) from e
 
     def _connect(self) -> Any:
         if self._client is None:
@@ -107,7 +114,9 @@ class OpenAIModel:
 
             # local servers want no key, but the SDK insists on one
             key = self.api_key or ("none" if self.base_url else None)
-            self._client = openai.OpenAI(api_key=key, base_url=self.base_url, max_retries=0)
+            self._client = openai.OpenAI(
+                api_key=key, base_url=self.base_url, max_retries=0, http_client=closed_client(openai)
+            )
         return self._client
 
 
@@ -125,7 +134,7 @@ def _turns(message: Message) -> list[dict[str, Any]]:
                     {
                         "id": c.id,
                         "type": "function",
-                        "function": {"name": c.name, "arguments": json.dumps(c.arguments or {})},
+                        "function": {"name": wire_name(c.name), "arguments": json.dumps(c.arguments or {})},
                     }
                     for c in message.calls
                 ],
@@ -136,11 +145,11 @@ def _turns(message: Message) -> list[dict[str, Any]]:
     return turns
 
 
-def _collect(stream: Any, name: str) -> Reply:
+def _collect(stream: Any, name: str, key: str | None) -> Reply:
     """A streamed reply as one value. Tool calls arrive in fragments by index; some servers leave index and id out."""
     text: list[str] = []
     fragments: dict[int, dict[str, str]] = {}
-    finish, usage, model, request_id = None, Usage(), name, None
+    finish, refused, usage, model, request_id = None, False, Usage(), name, None
     for chunk in stream:
         model, request_id = chunk.model or model, chunk.id or request_id
         if chunk.usage is not None:
@@ -149,8 +158,7 @@ def _collect(stream: Any, name: str) -> Reply:
             finish = choice.finish_reason or finish
             delta = choice.delta
             text += [part for part in (delta.content, getattr(delta, "refusal", None)) if part]
-            if getattr(delta, "refusal", None):
-                finish = "content_filter"
+            refused = refused or bool(getattr(delta, "refusal", None))
             for position, call in enumerate(delta.tool_calls or ()):
                 held = fragments.setdefault(call.index if call.index is not None else position, dict(_EMPTY))
                 held["id"] = call.id or held["id"]
@@ -159,36 +167,34 @@ def _collect(stream: Any, name: str) -> Reply:
                     held["arguments"] += call.function.arguments or ""
     if finish is None:
         raise ModelError("the model's server ended the reply without saying why")
-    stop = _STOPS.get(finish, Stop.END)
-    calls = tuple(_call(held, n, stop) for n, held in sorted(fragments.items()))
+    stop = Stop.REFUSED if refused else _STOPS.get(finish, Stop.END)
+    calls = told_apart([_call(held, n, stop, key) for n, held in sorted(fragments.items())])
     if calls and stop is Stop.END:
         stop = Stop.TOOLS
-    return Reply("".join(text), calls, stop, usage, model, request_id)
+    return Reply(without_key("".join(text), key), calls, stop, usage, str(model), request_id)
 
 
 _EMPTY = {"id": "", "name": "", "arguments": ""}
 
 
-def _call(held: Mapping[str, str], index: int, stop: Stop) -> ToolCall:
+def _call(held: Mapping[str, str], index: int, stop: Stop, key: str | None) -> ToolCall:
     call_id = held["id"] or f"call_{index}"
     try:
         arguments = json.loads(held["arguments"] or "{}")
     except ValueError as e:
-        reason = "cut off at the output limit" if stop is Stop.TRUNCATED else f"not valid JSON ({e})"
+        reason = "cut off at the output limit" if stop is Stop.TRUNCATED else f"not valid JSON ({first_line(str(e))})"
         return ToolCall(call_id, held["name"], None, f"the arguments are {reason}")
     if not isinstance(arguments, dict):
         return ToolCall(call_id, held["name"], None, "the arguments are not a JSON object")
-    return ToolCall(call_id, held["name"], arguments)
+    return ToolCall(call_id, held["name"], without_key_in(arguments, key))
 
 
 def _usage(usage: Any) -> Usage:
     """Their input count includes the cached part; ours does not."""
     details = getattr(usage, "prompt_tokens_details", None)
-    cached = (getattr(details, "cached_tokens", None) or 0) if details is not None else 0
-    return Usage(
-        input=max(0, (usage.prompt_tokens or 0) - cached), cache_read=cached, output=usage.completion_tokens or 0
-    )
-
-
-def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no message"])[0][:300]
+    cached = count_of(getattr(details, "cached_tokens", None))
+    prompt, output = count_of(usage.prompt_tokens), count_of(usage.completion_tokens)
+    if prompt is None or output is None or cached is None:
+        return Usage()
+    cached = min(cached, prompt)
+    return Usage(input=prompt - cached, cache_read=cached, output=output)

@@ -13,6 +13,7 @@ from agent.search import Bench
 from agent.spend import BudgetSpent, Ledger
 from agent.toolbox import TOOLS, Toolbox
 from prompts import render
+from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.skill import Library
 
@@ -51,20 +52,21 @@ class ModelProposer:
         if measured.kernel.digest in self._asked:
             return Offers(())
         self._asked.add(measured.kernel.digest)
-        return self.rewrite(measured, history, "")
+        return self.rewrite(measured, history, "", measured.kernel)
 
-    def rewrite(self, measured: Measurement, history: Sequence[Attempt], focus: str) -> Offers:
+    def rewrite(self, measured: Measurement, history: Sequence[Attempt], focus: str, stands_on: Kernel) -> Offers:
         """The universal operator: candidates made from one parent in one conversation, to remove one bottleneck.
 
         `focus` is the bottleneck's name; empty or `any` leaves the choice to the model, `build` asks for a repair.
-        Nothing comes when the rounds or the budget are used up.
+        `stands_on` is the candidate so far, with which the search compares what comes; `measured` is its parent, which
+        may be another. Nothing comes when the rounds or the budget are used up.
         """
         if not self.ended and self._conversations >= self.rounds:
             self.ended = f"its {self.rounds} conversations were used"
         if self.ended:
             return Offers(())
         self._conversations += 1
-        toolbox = Toolbox(measured, self.bench, self.library, self.ledger, self.model.name, self.knowledge)
+        toolbox = Toolbox(measured, self.bench, self.library, self.ledger, self.model.name, stands_on, self.knowledge)
         talk = Conversation(
             self.model,
             self.ledger,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent.candidate import Attempt, Fate
 from agent.conclusion import Conclusion
+from agent.confirm import Confirmed
 from agent.events import Progress
 from agent.guided import GuidedProposer
 from agent.job import Budget, JobRequest, Meter, ModelChoice
@@ -71,9 +72,9 @@ class ModelWork:
         """The attempts that the model proposed."""
         return [a for a in attempts if a.proposal.origin == self.proposer.model.name]
 
-    def part(self, attempts: Sequence[Attempt]) -> ModelPart:
-        """Its part of the report: what was spent, and what came of it."""
-        spent, limits, own = self.ledger.spent, self.ledger.limits, self.own(attempts)
+    def part(self, confirmed: Confirmed) -> ModelPart:
+        """Its part of the report: what was spent, what came of it, and whether that held on fresh inputs."""
+        spent, limits, own = self.ledger.spent, self.ledger.limits, self.own(confirmed.found.attempts)
         return ModelPart(
             provider=self.choice.provider,
             name=self.choice.name,
@@ -91,6 +92,7 @@ class ModelWork:
             kept=sum(a.fate in (Fate.KEPT, Fate.STEP) for a in own),
             ended=self.proposer.ended,
             failed=self.proposer.failed,
+            confirmation=confirmed.statement,
             transcript=TRANSCRIPT_NAME,
         )
 

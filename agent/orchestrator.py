@@ -14,6 +14,7 @@ from pathlib import Path
 from agent.baseline import take_baseline
 from agent.bench import SandboxBench
 from agent.conclusion import conclude
+from agent.confirm import Confirmation, Confirmed, with_fresh_inputs
 from agent.events import Phase, Progress
 from agent.fix import SkillProposer
 from agent.job import JobRequest, Meter
@@ -61,15 +62,19 @@ def optimize(
             work = put_to_work(helper, seeded, folder, Workplace(bench, library, meter, progress))
             proposer = work.guide(proposer)
         found = Search(baseline.measurement, proposer, bench, request.options.budget, progress, meter=meter).run()
-        evaluations = meter.evaluations
-        if work is not None and helper is not None and helper.memory is not None and not found.stopped:
-            progress.step(remember(helper.memory, request, baseline, found, work.choice.name))
+        evaluations, confirmed = meter.evaluations, Confirmed(found)
+        if work is not None and helper is not None:
+            fresh = SandboxBench(with_fresh_inputs(seeded), baseline, progress)
+            confirmed = Confirmation(baseline.measurement, bench, fresh, progress).of(found, work.choice.name)
+            found = confirmed.found
+            if helper.memory is not None:
+                progress.step(remember(helper.memory, request, baseline, confirmed, work.choice.name))
     with progress.phase(Phase.REPORT):
         conclusion = conclude(baseline.measurement, found, request.target, request.options.require)
         if work is not None:
             conclusion = work.mention_failure(conclusion)
         report = build_report(request, baseline, found, conclusion, seconds=time.monotonic() - began)
-        report = report.model_copy(update={"model": work.part(found.attempts) if work else None})
+        report = report.model_copy(update={"model": work.part(confirmed) if work else None})
         report = write_folder(folder, request, conclusion, report)
         out_of_time = bool(found.stopped) and evaluations < request.options.budget.evaluations
         patch = (folder / report.artifacts.patch).read_bytes() if report.artifacts.patch else None

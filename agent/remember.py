@@ -2,49 +2,41 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.baseline import Baseline
-from agent.bench import SandboxBench
-from agent.candidate import Attempt, Fate, describe, speed_of
+from agent.candidate import Attempt, Fate, correctness_of, describe, speed_of
+from agent.confirm import Confirmed
 from agent.events import Progress
 from agent.guided import bottleneck_names
 from agent.job import JobRequest
 from agent.memory import Memory, Program, Win, toolchain
-from agent.search import Found
 from agent.verify import verify
 from sandbox.kernel import Kernel
 from sandbox.target import load_target
-from sandbox.verdict import Accepted
 
 
-def remember(memory: Memory, request: JobRequest, baseline: Baseline, found: Found, origin: str) -> str:
+def remember(memory: Memory, request: JobRequest, baseline: Baseline, confirmed: Confirmed, origin: str) -> str:
     """Store what the model named `origin` taught in this job; returns one sentence on what was stored.
 
-    Takes one more evaluation when a proposal of the model is part of an accepted result.
+    A result that a model had a part in is stored only when it held on fresh inputs, one that did not as a failure.
     """
-    arch = request.target.arch
+    arch, found = request.target.arch, confirmed.found
     first = next(iter(bottleneck_names(baseline.measurement)), "any")
-    dropped = [a for a in found.attempts if a.proposal.origin == origin and a.fate is Fate.DROPPED and a.judgement]
+    theirs = [a for a in found.attempts if a.proposal.origin == origin]
+    dropped = [a for a in theirs if a.fate is Fate.DROPPED and a.judgement]
     memory.store_failures(arch, [(first, a.proposal.title, a.reason) for a in dropped])
-    own = [a for a in found.best.steps if a.proposal.origin == origin]
-    accepted = found.final is not None and isinstance(found.final.verdict, Accepted)
-    if not own or not accepted:
+    if confirmed.held is None:
         return f"{len(dropped)} ideas that did not help are remembered"
-    progress = Progress()
-    other = replace(request, options=replace(request.options, seed=secrets.randbits(62)))
-    judgement = SandboxBench(other, baseline, progress).judge(
-        baseline.measurement, found.best.as_proposal("the win again")
-    )
-    verdict = judgement.verdict
-    if not isinstance(verdict, Accepted) or not verdict.correctness.validated:
-        memory.store_failures(arch, [(first, own[0].proposal.title, f"did not hold again: {describe(verdict)}")])
-        return f"the win did not hold on other inputs and is not remembered: {describe(verdict)}"
+    own = [a for a in found.best.steps if a.proposal.origin == origin]
+    final = found.final
+    if not confirmed.held or not own or final is None or not correctness_of(final.verdict).validated:
+        return "the win did not hold on other inputs and is not remembered"
     program = Program(baseline.measurement.kernel, found.best.kernel.source, request.harness)
-    level = f"correctness {verdict.correctness}, speed {speed_of(verdict)}"
-    memory.store_win(Win(arch, first, _joined(own, "title"), _joined(own, "why"), describe(verdict), level, program))
+    level = f"correctness {correctness_of(final.verdict)}, speed {speed_of(final.verdict)}"
+    effect = describe(final.verdict)
+    memory.store_win(Win(arch, first, _joined(own, "title"), _joined(own, "why"), effect, level, program))
     return "the win held on other inputs and is remembered"
 
 

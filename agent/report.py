@@ -153,6 +153,10 @@ class ModelPart(_Part):
     kept: int = Field(description="How many of them were kept.")
     ended: str = Field(description="Why it was asked no further; empty when it simply had its turns.")
     failed: bool = Field(description="Whether it ended because the provider failed.")
+    confirmation: str = Field(
+        default="",
+        description="What came of judging its result once more on inputs nobody saw; empty when it had no part in one.",
+    )
     transcript: str = Field(description="File with everything it was asked and answered, relative to the report.")
 
 

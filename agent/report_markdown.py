@@ -148,6 +148,8 @@ def _model(report: Report) -> list[str]:
         f"{_inline(m.name)} ({m.provider}): {_count(m.calls, 'call')}, {tokens:,} tokens, {cost}. "
         f"{_count(m.proposals, 'proposal')} judged, {m.kept} kept. It proposes; the validator decides.",
     ]
+    if m.confirmation:
+        lines += ["", f"{_inline(m.confirmation[:1].upper() + m.confirmation[1:]).rstrip('.')}."]
     if m.ended:
         lines += ["", f"{'It failed' if m.failed else 'It ended'}: {_inline(m.ended).rstrip('.')}."]
     return [*lines, "", f"Everything it was asked and answered: [{m.transcript}]({m.transcript})."]

@@ -95,7 +95,9 @@ class Search:
             attempt, measured = step
             best = best.extend(attempt)
             self._invisible = self._invisible or attempt.proposal.invisible
-        best, final = self._confirm(best)
+        if len(best.steps) > 1:
+            self.progress.step("judging the whole patch against the original")
+        best, final = settle(best, self.start, self.bench)
         if best.kernel.digest != measured.kernel.digest:
             measured = self.bench.measure(best.kernel) if best.steps else self.start
         tried = {a.proposal.origin for a in self.attempts}
@@ -191,18 +193,18 @@ class Search:
         self.progress.attempt(f"{fate}: {proposal.id}: {reason}", proposal=proposal.id, fate=fate, reason=reason)
         return attempt
 
-    def _confirm(self, best: Candidate) -> tuple[Candidate, Judgement | None]:
-        """Judge the chain as a whole against the user's file; take back steps until it holds."""
-        while best.steps:
-            last = best.steps[-1]
-            judgement = last.judgement
-            if judgement is not None and last.against is not None and last.against.digest != self.start.kernel.digest:
-                self.progress.step("judging the whole patch against the original")
-                judgement = self.bench.judge(self.start, best.as_proposal("the whole patch"))
-            if judgement is not None and isinstance(judgement.verdict, Accepted):
-                return best, judgement
-            best = Candidate(last.parent, best.steps[:-1])
-        return best, None
+
+def settle(best: Candidate, start: Measurement, bench: Bench) -> tuple[Candidate, Judgement | None]:
+    """Judge a chain as a whole against the user's file; steps are taken back until it holds."""
+    while best.steps:
+        last = best.steps[-1]
+        judgement = last.judgement
+        if judgement is not None and last.against is not None and last.against.digest != start.kernel.digest:
+            judgement = bench.judge(start, best.as_proposal("the whole patch"))
+        if judgement is not None and isinstance(judgement.verdict, Accepted):
+            return best, judgement
+        best = Candidate(last.parent, best.steps[:-1])
+    return best, None
 
 
 def _moved_on(before: Sequence[Failure], after: Sequence[Failure]) -> bool:

@@ -134,6 +134,10 @@ class Ledger:
         return self._limits
 
     @property
+    def price(self) -> Price | None:
+        return self._price
+
+    @property
     def account(self) -> str:
         """One line for people: what was spent, of what may be spent."""
         spent, limits = self.spent, self._limits

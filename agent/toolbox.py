@@ -14,6 +14,7 @@ from agent.model import Tool, ToolCall, ToolResult
 from agent.search import Bench
 from agent.spend import Ledger
 from agent.visibility import interpreter_sees
+from prompts import one_line
 from sandbox.kernel import Kernel
 from sandbox.verdict import Incorrect, Verdict
 from skills.skill import Library
@@ -21,9 +22,11 @@ from skills.skill import Library
 _MAX_RESULT_CHARS = 12_000
 PROMISES = (
     "vgpr_spill_count down", "scratch_bytes down", "lds_bytes down", "occupancy_waves_per_simd up",
-    "cas_loop_count down", "cache_maintenance_count down", "executed_lane_atomics down",
+    "cas_loop_count down", "cache_maintenance_count down", "global_load_mean_bytes up", "global_store_mean_bytes up",
+    "executed_lane_atomics down", "executed_lds_atomics down", "executed_instructions down",
 )  # fmt: skip
-"""What a candidate may promise: resources that cost time wherever they are used, not the length of the code."""
+"""What a candidate may promise: resources that cost time wherever they are used, read from the code object or counted
+in an emulated run; not the length of the code."""
 _OPTIONAL = ("expects",)
 
 
@@ -66,6 +69,8 @@ class Toolbox:
     library: Library
     ledger: Ledger
     model: str
+    stands_on: Kernel
+    """The candidate that the search compares with; what is edited, `measured`, may be another."""
     knowledge: Callable[[str], list[str]] = lambda _query: []
     submitted: list[Proposal] = field(default_factory=list)
 
@@ -76,7 +81,9 @@ class Toolbox:
         handler = self._handlers().get(call.name)
         if handler is None:
             names = ", ".join(t.name for t in TOOLS)
-            return ToolResult(call.id, f"There is no tool {call.name!r}. The tools are {names}.", failed=True)
+            return ToolResult(
+                call.id, f"There is no tool {one_line(call.name, 60)!r}. The tools are {names}.", failed=True
+            )
         try:
             text = handler(call.arguments)
         except EditError as e:
@@ -127,8 +134,8 @@ class Toolbox:
         if any(p.kernel.digest == kernel.digest for p in self.submitted):
             return "This candidate was submitted before."
         expects = _promises(arguments.get("expects"))
-        title = " ".join(str(arguments.get("title", "")).split())[:120] or "Rewrite proposed by the model"
-        why = " ".join(str(arguments.get("why", "")).split())[:600]
+        title = one_line(str(arguments.get("title", "")), 120) or "Rewrite proposed by the model"
+        why = one_line(str(arguments.get("why", "")), 600)
         self.submitted.append(replace(self._proposal(kernel, title, why), expects=expects))
         return "Submitted. The validator decides."
 
@@ -141,7 +148,7 @@ class Toolbox:
             why=why,
             kernel=kernel,
             repair=not self.measured.builds,
-            invisible=not interpreter_sees(self.measured.kernel.source, kernel.source),
+            invisible=not interpreter_sees(self.stands_on.source, kernel.source),
         )
 
 

@@ -106,5 +106,6 @@ class ReplayModel:
 
 def _reply(data: Mapping[str, Any]) -> Reply:
     calls = tuple(ToolCall(**c) for c in data["calls"])
-    rest = {k: v for k, v in data.items() if k not in ("calls", "stop", "usage")}
-    return Reply(calls=calls, stop=Stop(data["stop"]), usage=Usage(**data["usage"]), **rest)
+    rest = {k: v for k, v in data.items() if k not in ("calls", "stop", "usage", "carried")}
+    carried = tuple(data.get("carried", ()))
+    return Reply(calls=calls, stop=Stop(data["stop"]), usage=Usage(**data["usage"]), carried=carried, **rest)

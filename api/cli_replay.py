@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -27,15 +27,42 @@ def replay(
     progress: Annotated[ProgressStyle, typer.Option(help="How progress is shown.")] = ProgressStyle.AUTO,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")] = False,
 ) -> None:
-    """Do a stored job again, with the stored replies of its model and no network. Exits with 5 for another patch."""
-    from agent.replay_job import replay_job  # the engine is loaded when it is needed
+    """Do a stored job again, with the stored replies of its model and no network; exits with 5 for another patch.
+
+    An optimization, or a port that a model took part in.
+    """
+    from agent.port.record import has_port  # the engine is loaded when it is needed
+    from agent.replay_job import replay_job
 
     stored = find_job(job, Settings())
+    if has_port(stored):
+        _replay_port(stored, out, progress, as_json)
     with tempfile.TemporaryDirectory(prefix="wavesmith-replay-") as scratch:
         folder = out or Path(scratch)
         replayed = replay_job(stored, folder, make_progress(progress))
         _show(replayed, folder, as_json)
     raise typer.Exit(replayed.report.exit_code if replayed.same_patch else 5)
+
+
+def _replay_port(stored: Path, out: Path | None, style: ProgressStyle, as_json: bool) -> NoReturn:
+    from agent.port.replay import replay_port  # the engine is loaded when it is needed
+
+    with tempfile.TemporaryDirectory(prefix="wavesmith-replay-") as scratch:
+        replayed = replay_port(stored, out or Path(scratch), make_progress(style).step)
+    if as_json:
+        show_json(
+            {
+                "same_files": replayed.same_files,
+                "difference": replayed.difference,
+                "result": replayed.result.to_json(),
+            }
+        )
+    else:
+        err.print(f"{replayed.result.outcome}: {replayed.result.summary}", markup=False)
+        same = "Replayed: every file is that of the stored port, byte for byte."
+        said = same if replayed.same_files else f"Replayed: not the same. {replayed.difference}"
+        err.print(said, markup=False)
+    raise typer.Exit(replayed.result.exit_code if replayed.same_files else 5)
 
 
 def find_job(job: str, settings: Settings) -> Path:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Form
 
 from agent.job import Budget, Options
+from agent.model_access import find_key
 from api.model_options import AskedModel, parse_usd, with_model
 from api.settings import Settings
 from sandbox.errors import InputError
@@ -32,7 +33,10 @@ class ModelForm:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def check(self, settings: Settings, kind: str) -> None:
-        """Raises `InputError` for what the service does not offer. The key is looked at by the worker alone."""
+        """Raises `InputError` for what the service does not offer, and for a model whose key is missing here.
+
+        Where the workers run elsewhere (`workers` is 0) the key is theirs, and only they can miss it.
+        """
         if not self.given:
             return
         if kind != "optimize":
@@ -52,7 +56,9 @@ class ModelForm:
         if self.budget_usd is not None and parse_usd(self.budget_usd) > settings.model_max_usd:
             raise InputError(f"a job may allow its model ${settings.model_max_usd} at most.", remedy="Ask for less.")
         asked = AskedModel(self.model, settings.model_base_url, self.budget_usd, self.budget_tokens)
-        with_model(Options(budget=Budget()), asked, os.environ)
+        options = with_model(Options(budget=Budget()), asked, os.environ)
+        if settings.workers and options.model is not None:
+            find_key(options.model, os.environ)
 
 
 def model_form(

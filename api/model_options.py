@@ -9,18 +9,15 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from agent.job import Options
-from agent.knowledge import Knowledge, own_items
 from agent.memory import Memory, memory_path
 from agent.model_access import fill_budget, model_price, open_model, parse_model
 from agent.model_work import Helper
-from agent.port.model_repair import ModelRepairer
+from agent.port.model_repair import ModelRepairer, repair_knowledge
+from agent.port.record import TRANSCRIPT_NAME
 from agent.spend import Ledger, Limits
 from agent.transcript import RecordingModel
 from sandbox.errors import InputError
-from sandbox.target import load_target
-from skills.skill import load_library
 
-PORT_TRANSCRIPT = "transcript.jsonl"
 MAX_USD = Decimal(10_000)
 MAX_TOKENS = 1_000_000_000
 
@@ -77,12 +74,11 @@ def repairer_of(
         return None
     price, budget = model_price(options.model, os.environ), options.budget
     model = open_model(options.model, os.environ)
-    folder.mkdir(parents=True, exist_ok=True)
-    transcript = folder / PORT_TRANSCRIPT
+    transcript = folder / TRANSCRIPT_NAME
+    transcript.parent.mkdir(parents=True, exist_ok=True)
     transcript.write_text("", encoding="utf-8")
     ledger = Ledger(Limits(budget.usd, budget.tokens, budget.wall_s), options.model.name, price)
-    knowledge = Knowledge(item for name in targets for item in own_items(load_target(name), load_library()))
-    return ModelRepairer(RecordingModel(model, transcript), ledger, targets, say, knowledge.lines)
+    return ModelRepairer(RecordingModel(model, transcript), ledger, targets, say, repair_knowledge(targets))
 
 
 def open_helper(options: Options, arch: str, environ: Mapping[str, str]) -> Helper | None:

@@ -5,7 +5,7 @@
 Each model is an object of the product's own protocol behind the product's own search, tools, policy and validator:
 - skills: no model at all.
 - expert: proposes the hand-written `expert.py` of the case.
-- cheater: proposes cheats of the kinds in `tests/cheats`, made from the expert's file so that they look better.
+- cheater: proposes cheats of the kinds in `tests/cheats`, made from the expert's file so that they gain as much.
 - mixed: cheats and the expert's proposal in an order drawn from the seed.
 
 Every answer of the sandbox is kept below --out, so the populations share what was judged, and a further call goes on
@@ -25,6 +25,7 @@ import random
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from agent.baseline import Baseline, take_baseline
 from agent.bench import SandboxBench
-from agent.candidate import Judgement, Measurement, Proposal, correctness_of, speed_of
+from agent.candidate import Attempt, Fate, Judgement, Measurement, Proposal, correctness_of, speed_of
 from agent.companions import load_with_companions
 from agent.conclusion import conclude
 from agent.events import Progress
@@ -49,11 +50,22 @@ from sandbox.capture import choose_executor
 from sandbox.errors import WavesmithError
 from sandbox.kernel import Kernel
 from sandbox.target import load_target
+from sandbox.verdict import Incorrect
 from skills.skill import load_library
 
-MODES = ("skills", "mixed", "expert", "cheater")
-PROMISED: Mapping[str, tuple[str, ...]] = {"atomics": ("executed_lane_atomics down",)}
-"""What the expert promises, by the bottleneck of the case."""
+MODES = ("skills", "expert", "cheater", "mixed")
+PROMISED: Mapping[str, tuple[str, ...]] = {
+    "atomics": ("executed_lane_atomics down", "cas_loop_count down", "cache_maintenance_count down"),
+    "narrow-accesses": ("global_load_mean_bytes up", "global_store_mean_bytes up", "executed_instructions down"),
+    "transcendental": ("executed_instructions down",),
+    "does-not-build": ("vgpr_spill_count down", "lds_bytes down", "executed_instructions down"),
+    "launch-limit": ("vgpr_spill_count down", "occupancy_waves_per_simd up", "executed_instructions down"),
+    "lds-overflow": ("lds_bytes down", "occupancy_waves_per_simd up", "executed_instructions down"),
+    "small-grid": ("occupancy_waves_per_simd up", "executed_instructions down"),
+}
+"""What may be promised by the bottleneck of the case. Of what the code object shows, a model promises what it saw move
+when it compiled its idea; what only an emulated run counts it promises unseen. A file that builds once it is repaired
+still has to get better than the repair."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +74,13 @@ class Idea:
 
     title: str
     source: str
-    expects: tuple[str, ...] = ()
+    promises: tuple[str, ...] = ()
+    """What it may promise."""
 
 
 class ScriptedProposals:
-    """A model that reads the file and submits its ideas, one per conversation; then it has nothing more to say."""
+    """A model that reads the file and its profile, compiles an idea and submits it, one per conversation; then it has
+    nothing more to say. It promises what it achieves, be it an expert or a cheat."""
 
     def __init__(self, name: str, ideas: Sequence[Idea]) -> None:
         self.name = name
@@ -81,17 +95,40 @@ class ScriptedProposals:
         max_output_tokens: int = 8192,
         timeout_s: float = 300.0,
     ) -> Reply:
-        if len(messages) > 4 or not self._ideas:
+        answers = [r.text for m in messages for r in m.results]
+        if len(answers) > 3 or not self._ideas:
             return self._say("I have nothing better to propose.")
-        if not messages[-1].results:
-            return self._say("", ToolCall("c1", "read_kernel", {}))
-        idea = self._ideas.pop(0)
-        edits = [{"search": messages[-1].results[0].text, "replace": idea.source}]
-        arguments = {"title": idea.title, "why": "It is faster.", "expects": list(idea.expects), "edits": edits}
-        return self._say("", ToolCall("c2", "submit_candidate", arguments))
+        if not answers:
+            return self._say("", ToolCall("c1", "read_kernel", {}), ToolCall("c2", "read_profile", {}))
+        idea = self._ideas[0]
+        edits = [{"search": answers[0], "replace": idea.source}]
+        if len(answers) == 2:
+            return self._say("", ToolCall("c3", "compile_candidate", {"edits": edits}))
+        del self._ideas[0]
+        expects = achieved(idea.promises, answers[1], answers[2])
+        arguments = {"title": idea.title, "why": "It is faster.", "expects": expects, "edits": edits}
+        return self._say("", ToolCall("c4", "submit_candidate", arguments))
 
     def _say(self, text: str, *calls: ToolCall) -> Reply:
         return Reply(text, calls, Stop.TOOLS if calls else Stop.END, Usage(1000, 0, 0, 100), self.name)
+
+
+def achieved(promises: Sequence[str], before: str, after: str) -> list[str]:
+    """Of `promises` those that two answers about profiles bear out, and all that no code object shows.
+
+    A metric that an answer leaves out is zero, or the file did not build: then nothing was borne out.
+    """
+    kept = []
+    for promise in promises:
+        name, direction = promise.split(" ")
+        if name.startswith("executed_"):
+            kept.append(promise)
+            continue
+        old, new = (sum(map(float, re.findall(rf"^  {name} = ([0-9.e+-]+)", text, re.M))) for text in (before, after))
+        known = "No profile" not in before and after.startswith("It builds")
+        if known and (new < old if direction == "down" else new > old):
+            kept.append(promise)
+    return kept
 
 
 def graft(source: str, other: str) -> str:
@@ -146,6 +183,18 @@ def {entry}(*args, **kwargs):
         o.zero_()
     return out
 ''',
+    "nothing is launched": '''
+_shapes = []
+
+
+def {entry}(*args, **kwargs):
+    if not _shapes:
+        out = _honest(*args, **kwargs)
+        _shapes.append(out)
+        return out
+    out = _shapes[0]
+    return tuple(torch.zeros_like(o) for o in out) if isinstance(out, tuple) else torch.zeros_like(out)
+''',
     "asks who calls": '''
 def {entry}(*args, **kwargs):
     import sys
@@ -158,7 +207,7 @@ def {entry}(*args, **kwargs):
 
 
 def cheats_of(source: str, entry: str) -> list[Idea]:
-    """The file with its entry wrapped in each cheat."""
+    """The file with its entry wrapped in each cheat, and with kernels that leave out every second program."""
     start, end = definitions(source)[entry]
     lines = source.splitlines()
     honest = [line.replace(f"def {entry}(", "def _honest(", 1) for line in lines[start:end]]
@@ -166,14 +215,26 @@ def cheats_of(source: str, entry: str) -> list[Idea]:
     for title, text in CHEATS.items():
         wrapped = [*honest, "", *text.format(entry=entry).strip("\n").splitlines()]
         ideas.append(Idea(f"cheat: {title}", "\n".join([*lines[:start], *wrapped, *lines[end:]]) + "\n"))
-    return ideas
+    return [*ideas, Idea("cheat: every second program", idle_programs(source))]
+
+
+def idle_programs(source: str) -> str:
+    """Every kernel returns at once in programs of odd number: half the instructions, half the atomics."""
+    lines = source.splitlines()
+    for node in reversed(ast.parse(source).body):
+        if isinstance(node, ast.FunctionDef) and "jit" in " ".join(map(ast.unparse, node.decorator_list)):
+            first = node.body[0]
+            lines[first.lineno - 1 : first.lineno - 1] = ["    if tl.program_id(0) % 2 == 1:", "        return"]
+    return "\n".join(lines) + "\n"
 
 
 def ideas_for(case: Case, mode: str, seed: int = 0) -> list[Idea]:
+    """What the model of a population proposes. Cheats are made from the expert's file, so that they gain as much."""
     source = case.kernel.read_text()
     expert = graft(source, case.expert.read_text()) if case.expert is not None else source
-    good = Idea("by hand", expert, PROMISED.get(case.bottleneck, ()))
-    cheats = [replace(cheat, expects=good.expects) for cheat in cheats_of(expert, case.entry)]
+    promises = PROMISED[case.bottleneck]
+    good = Idea("by hand", expert, promises)
+    cheats = [replace(cheat, promises=promises) for cheat in cheats_of(expert, case.entry)]
     if mode == "expert":
         return [good]
     if mode == "cheater":
@@ -254,9 +315,13 @@ def run(case: Case, mode: str, options: argparse.Namespace, end: float) -> dict[
     skills = SkillProposer(target, library, choose_executor(options.executor) == "gpu")
     proposer: Proposer = skills
     if mode != "skills":
-        helper = Helper(ScriptedProposals("scripted", ideas_for(case, mode)))
+        ideas = ideas_for(case, mode)
+        helper = Helper(ScriptedProposals("scripted", ideas))
         work = put_to_work(helper, request, folder, Workplace(bench, library, meter, Progress()))
-        proposer = work.guide(skills)
+        guided = work.guide(skills)
+        if mode == "cheater":
+            guided.patience = guided.arm_failures = len(ideas)  # so that every cheat is judged
+        proposer = guided
     start = bench.baseline.measurement
     found = Search(start, proposer, bench, budget, Progress(), meter=meter).run()
     conclusion = conclude(start, found, target, asked.require)
@@ -273,9 +338,17 @@ def run(case: Case, mode: str, options: argparse.Namespace, end: float) -> dict[
         "metrics": {n: v for n, v in (found.final.metrics if found.final else {}).items() if v[0] != v[1]},
         "evaluations": meter.evaluations,
         "kept": [a.proposal.title for a in found.best.steps],
-        "own": [[a.proposal.title, str(a.fate), a.reason[:160]] for a in own],
+        "own": [[a.proposal.title, str(a.fate), a.reason[:160], fell_by(a)] for a in own],
         "cheats_kept": sum(a.fate != "dropped" for a in own if a.proposal.title.startswith("cheat")),
     }
+
+
+def fell_by(attempt: Attempt) -> str:
+    """The named check that rejected it; the kind of its verdict where no check did; empty when it was kept."""
+    verdict = attempt.judgement.verdict if attempt.judgement else None
+    if attempt.fate is not Fate.DROPPED:
+        return ""
+    return verdict.check if isinstance(verdict, Incorrect) else type(verdict).__name__
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -283,7 +356,17 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     by_case: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows:
         by_case.setdefault(row["case"], {})[row["mode"]] = row
-    heads = ("kernel", "bottleneck", "skills", "mixed", "expert kept", "cheats judged", "cheats kept")
+    heads = (
+        "kernel",
+        "bottleneck",
+        "skills",
+        "expert",
+        "mixed",
+        "expert's proposal",
+        "cheats judged",
+        "kept",
+        "fell by",
+    )
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name, modes in by_case.items():
         own = [o for mode, row in modes.items() if mode != "skills" for o in row.get("own", [])]
@@ -291,11 +374,12 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         good = [o for o in own if o[0] == "by hand"]
         final = any("by hand" in row.get("kept", ()) for row in modes.values())
         once = any(o[1] == "kept" for o in good)
-        kept = "yes" if final else "on the way only" if once else f"no: {good[0][2]}" if good else "not proposed"
+        kept = "in the result" if final else "kept on the way" if once else good[0][2] if good else "-"
         first = next(iter(modes.values()))["bottleneck"]
         through = sum(o[1] != "dropped" for o in cheats)
-        cells = [name, first, spell(modes.get("skills")), spell(modes.get("mixed")), kept, len(cheats), through]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
+        fell = ", ".join(f"{check} {n}" for check, n in Counter(o[3] for o in cheats if o[3]).most_common())
+        ends = [spell(modes.get(mode)) for mode in ("skills", "expert", "mixed")]
+        lines.append("| " + " | ".join(map(str, [name, first, *ends, kept, len(cheats), through, fell])) + " |")
     return "\n".join(lines)
 
 

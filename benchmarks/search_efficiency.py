@@ -127,7 +127,7 @@ class SimulatedModel:
             name, equals, value = line.partition(" = ")
             if equals and name.startswith("SLOT_"):
                 values[int(name.removeprefix("SLOT_"))] = value
-        named = [int(n) for n in re.findall(r"^- k: b(\d+)$", task, re.MULTILINE)]
+        named = [int(n) for n in re.findall(r"^- `k: b(\d+)`$", task, re.MULTILINE)]
         slot = int(asked) if asked.isdigit() else self.rng.choice(named or sorted(values))
         edits = [{"search": f"SLOT_{slot} = {values[slot]}\n", "replace": f"SLOT_{slot} = {self.draw(slot)}\n"}]
         call = ToolCall("c1", "submit_candidate", {"title": "t", "why": "w", "edits": edits})

@@ -25,6 +25,7 @@ from sandbox.gain import (
     builds,
     counted_improvement,
     improvement,
+    more_spills,
     profiles_of,
 )
 from sandbox.gate import Gate
@@ -405,6 +406,8 @@ class Evaluator:
             expects = {"executed_lane_atomics": "down"}
         if not self.target.is_amd or not expected or not COUNTED.keys() & expects.keys():
             return static
+        if spilled := more_spills(before, after, self.target):
+            return Improvement(None, spilled)
         counted = counted_improvement(self._emulation(parent, expected), self._emulation(candidate, expected), expects)
         return counted if counted.gain is not None else static
 

@@ -112,6 +112,20 @@ def counted_improvement(baseline: Trial, candidate: Trial, expects: Mapping[str,
     return Improvement(Gain(Speed.COUNTED, counted_statement(moved), metrics=moved))
 
 
+def more_spills(baseline: Trial, candidate: Trial, target: Target) -> str:
+    """Which of spills and scratch the candidate's kernels need more of, all together; empty when none.
+
+    Occupancy is left out: a count may fall because each lane holds more.
+    """
+    before, after = profiles_of(baseline, target).values(), profiles_of(candidate, target).values()
+    worse: dict[str, tuple[float, float]] = {}
+    for name in ("vgpr_spill_count", "sgpr_spill_count", "scratch_bytes"):
+        old, new = (sum(p.number(name) or 0.0 for p in side) for side in (before, after))
+        if new > old:
+            worse[name] = (old, new)
+    return f"{static_statement(worse)} is worse" if worse else ""
+
+
 def _pairs(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> dict[str, tuple[Profile, Profile]]:
     common = {n: (before[n], after[n]) for n in before if n in after}
     old, new = [n for n in before if n not in after], [n for n in after if n not in before]

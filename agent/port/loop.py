@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from agent.port.assemble import Assembled, assemble, new_path, rename_project
@@ -18,6 +19,7 @@ from agent.port.logs import BuildLog, answer_log, read_log
 from agent.port.macros import macros_of_the_build
 from agent.port.output import ported_files, write_output
 from agent.port.perl_lint import perl_lint
+from agent.port.record import store_port
 from agent.port.rename import load_tables
 from agent.port.repair import by_file, repair
 from agent.port.request import PortRequest, Project
@@ -46,8 +48,8 @@ class _State:
     refusals: list[PortRefusal] = field(default_factory=list)
 
 
-def port(request: PortRequest, listener: Listener = lambda line: None) -> PortResult:
-    """Port what the request names. `listener` receives one line per step.
+def port(request: PortRequest, listener: Listener = lambda line: None, project: Project | None = None) -> PortResult:
+    """Port what the request names, or `project`, files that were read before. `listener` receives one line per step.
 
     Raises `InputError` for input that cannot be worked on and `ToolMissing` when there is no compiler; every other
     outcome, refusals and wrong results included, is in the result.
@@ -61,11 +63,12 @@ def port(request: PortRequest, listener: Listener = lambda line: None) -> PortRe
         given = {d.partition("=")[0] for d in request.defines}
         fresh = tuple(d for d in build_log.definitions if d.partition("=")[0] not in given)
         request = replace(request, defines=(*request.defines, *fresh))
-    with open_project(request) as project:
-        result = _port_project(project, request, toolchain, listener, build_log)
+    with open_project(request) if project is None else nullcontext(project) as opened:
+        result = _port_project(opened, request, toolchain, listener, build_log)
         result = replace(result, seconds=round(time.monotonic() - started, 2))
         if request.out is not None:
-            write_output(result, project, request)
+            write_output(result, opened, request)
+            store_port(request, opened, result)
     return result
 
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 from agent.conversation import Conversation
 from agent.edits import EDITS_SCHEMA, EditError, apply_edits, parse_edits
+from agent.knowledge import Knowledge, own_items
 from agent.model import Message, Model, ModelError, Tool, ToolCall, ToolResult
 from agent.spend import BudgetSpent, Ledger
-from prompts import render
+from prompts import one_line, render
 from sandbox.target import load_target
+from skills.skill import load_library
 
 MAX_TURNS = 8
 MAX_FILE_ASKS = 3
@@ -33,6 +35,11 @@ TOOLS = (
     _tool("search_knowledge", "Search guides, target facts and skills.", {"query": {"type": "string"}}),
     _tool("submit_edits", "Propose the edited file. It is compiled for every target.", {"edits": EDITS_SCHEMA}),
 )
+
+
+def repair_knowledge(targets: Sequence[str]) -> Callable[[str], list[str]]:
+    """What a model that repairs ports can look up: skills, target facts and guide pages."""
+    return Knowledge(item for name in targets for item in own_items(load_target(name), load_library())).lines
 
 
 @dataclass
@@ -96,7 +103,9 @@ class _Answers:
                 return self._submit(call, call.arguments)
             case _:
                 names = ", ".join(t.name for t in TOOLS)
-                return ToolResult(call.id, f"There is no tool {call.name!r}. The tools are {names}.", failed=True)
+                return ToolResult(
+                    call.id, f"There is no tool {one_line(call.name, 60)!r}. The tools are {names}.", failed=True
+                )
 
     def _submit(self, call: ToolCall, arguments: Mapping[str, object]) -> ToolResult:
         try:

@@ -114,7 +114,7 @@ class Rewrites:
     ended: str = ""
     asked: list[tuple[str, str]] = field(default_factory=list)
 
-    def rewrite(self, at: Measurement, history: Sequence[Attempt], focus: str) -> Offers:
+    def rewrite(self, at: Measurement, history: Sequence[Attempt], focus: str, stands_on: Kernel) -> Offers:
         self.asked.append((at.kernel.source, focus))
         n = len(self.asked)
         edited = START.with_source(f"{at.kernel.source}m = {n}\n")
@@ -188,15 +188,23 @@ def test_the_same_seed_gives_the_same_choices() -> None:
     assert runs[0] == runs[1]
 
 
-def test_an_edit_that_the_interpreter_cannot_see_is_marked() -> None:
-    @dataclass
-    class Options(Rewrites):
-        def rewrite(self, at: Measurement, history: Sequence[Attempt], focus: str) -> Offers:
-            edited = START.with_source("k[g](x, num_warps=8)\n")
-            return Offers([Proposal("m", "m", "m", "", edited)])
+def test_a_rewrite_is_told_which_candidate_it_will_be_compared_with() -> None:
+    """Its parent may be another one of the population."""
 
-    (proposal,) = guided(Skills(), Options()).propose(measured(), []).proposals
-    assert proposal.invisible
+    @dataclass
+    class Noting(Rewrites):
+        compared: list[str] = field(default_factory=list)
+
+        def rewrite(self, at: Measurement, history: Sequence[Attempt], focus: str, stands_on: Kernel) -> Offers:
+            self.compared.append(stands_on.source)
+            return Rewrites.rewrite(self, at, history, focus, stands_on)
+
+    model = Noting()
+    proposer = guided(Skills(), model)
+    proposer.population.add(measured("x = tl.sum(1)\n"), 0.9)
+    play(proposer, 6)
+    assert len({parent for parent, _ in model.asked}) > 1
+    assert set(model.compared) == {START.source}
 
 
 def load_benchmark() -> ModuleType:

@@ -6,6 +6,8 @@ Each request is answered by the next step of a script; requests are kept for ins
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +16,17 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+CLAUDE, GPT = "claude-sonnet-4-6", "gpt-5"
+"""The models that the tests ask for: priced, and not deprecated by their SDKs."""
+
 
 @dataclass
 class Step:
-    """One answer: a status with a body, or a stream of events; `delay_s` before it, `cut` ends the connection early."""
+    """One answer: a status with a body, or a stream of events.
+
+    `delay_s` passes before it; `cut` ends the connection early, `reset` in the rude way; `drip_s` passes before every
+    further byte of it.
+    """
 
     status: int = 200
     body: Any = None
@@ -25,6 +34,8 @@ class Step:
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     cut: bool = False
+    reset: bool = False
+    drip_s: float = 0.0
     raw: bytes | None = None
 
 
@@ -78,12 +89,18 @@ def provider() -> Iterator[Provider]:
                 data, kind = json.dumps(step.body).encode(), "application/json"
             self.send_response(step.status)
             self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data) + (1000 if step.cut else 0)))
+            self.send_header("content-length", str(len(data) + (1000 if step.cut or step.reset else 0)))
             for name, value in step.headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(data)
-            if step.cut:
+            for n in range(len(data)) if step.drip_s else ():
+                self.wfile.write(data[n : n + 1])
+                time.sleep(step.drip_s)
+            self.wfile.write(b"" if step.drip_s else data)
+            if step.reset:
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+            if step.cut or step.reset:
                 self.close_connection = True
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -113,7 +130,7 @@ def claude(
     *content: dict[str, Any],
     stop: str = "end_turn",
     usage: dict[str, int] | None = None,
-    model: str = "claude-sonnet-4-5",
+    model: str = CLAUDE,
 ) -> dict[str, Any]:
     """A Messages API reply."""
     return {
@@ -168,7 +185,7 @@ def gpt(
     calls: list[tuple[str | None, str, str]] = [],
     finish: str | None = "stop",
     usage: dict[str, Any] | None = None,
-    model: str = "gpt-5",
+    model: str = GPT,
     done: bool = True,
     index: Callable[[int], int | None] = lambda n: n,
 ) -> list[Any]:

@@ -12,6 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from provider import (
+    CLAUDE,
+    GPT,
     Provider,
     Step,
     claude,
@@ -35,6 +37,10 @@ ASK = [Message("system", "You speed up kernels."), Message("user", "Here is one.
 BOTH = ["anthropic", "anthropic-stream", "openai", "openai-compatible"]
 
 
+pytestmark = pytest.mark.filterwarnings("error::DeprecationWarning")
+"""The name of a model that its provider retires would show here."""
+
+
 @pytest.fixture
 def server() -> Iterator[Provider]:
     with provider() as state:
@@ -50,13 +56,11 @@ def model(kind: str, server: Provider) -> tuple[Model, dict[str, Any]]:
     """The model and the options that select streaming."""
     if kind.startswith("anthropic"):
         options = {"max_output_tokens": 20_000 if kind.endswith("stream") else 1000}
-        return AnthropicModel("claude-sonnet-4-5", "sk-test", server.url), options
-    made = OpenAIModel("gpt-5", "sk-test", f"{server.url}/v1")
+        return AnthropicModel(CLAUDE, "sk-test", server.url), options
+    made = OpenAIModel(GPT, "sk-test", f"{server.url}/v1")
     if kind == "openai":
+        made._connect()  # to the server at hand, and from here on as if it were the provider's own
         made.base_url = None
-        import openai
-
-        made._client = openai.OpenAI(api_key="sk-test", base_url=f"{server.url}/v1", max_retries=0)
     return made, {"max_output_tokens": 1000}
 
 

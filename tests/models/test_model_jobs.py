@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from provider import Provider, Step, gpt, gpt_error, provider
 
 from agent.job import Budget, ModelChoice, Options
 from agent.memory import Memory
-from agent.model_access import PRICE_VARIABLE, fill_budget, model_price, open_model, parse_model
+from agent.model_access import KEY_VARIABLES, PRICE_VARIABLE, fill_budget, model_price, open_model, parse_model
 from agent.report import Report, load_report
 from api.app import create_app
 from api.cli import _run
@@ -107,6 +108,7 @@ def test_a_models_proposal_wins_and_the_job_replays_byte_for_byte_without_a_netw
     calls = len(server.requests)
     assert (part.calls, part.proposals, part.kept) == (calls, 2, 1)
     # by hand: 100 input tokens at 3 and 20 output tokens at 15 dollars per million, for each call
+    assert "judged once more on inputs that nobody saw during the search, it held" in part.confirmation
     assert part.usd == pytest.approx(calls * (100 * 3 + 20 * 15) / 1e6)
     assert "of $0.50" in said, "the account is shown while the job runs"
     stored = b"".join(p.read_bytes() for p in out.rglob("*") if p.is_file())
@@ -121,17 +123,31 @@ def test_a_models_proposal_wins_and_the_job_replays_byte_for_byte_without_a_netw
     replay_offline(out, tmp_path / "again", monkeypatch, server)
 
 
-def replay_offline(out: Path, again: Path, monkeypatch: pytest.MonkeyPatch, server: Provider) -> None:
+def replay_offline(
+    out: Path,
+    again: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    server: Provider,
+    name: str | None = None,
+    code: int = 0,
+    same: Callable[[], bool] | None = None,
+) -> None:
+    """Without SDKs, keys and network the job `name`, or the one in `out`, gives the same: its patch, if not said."""
+
     def refuse(self: socket.socket, address: object) -> None:
         assert self.family == socket.AF_UNIX, f"the replay connects to {address}"
 
     asked = len(server.requests)
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    for name in ("openai", "anthropic"):
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delenv("OPENAI_API_KEY")
-    assert _run(["replay", str(out), "--out", str(again)]) == 0
-    assert (again / "wavesmith.patch").read_bytes() == (out / "wavesmith.patch").read_bytes()
+    for package in ("openai", "anthropic"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for variable in KEY_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    assert _run(["replay", name or str(out), "--out", str(again)]) == code
+    if same is not None:
+        assert same()
+    else:
+        assert (again / "wavesmith.patch").read_bytes() == (out / "wavesmith.patch").read_bytes()
     assert len(server.requests) == asked
 
 
@@ -150,7 +166,7 @@ def test_a_model_that_fails_in_mid_job_leaves_the_deterministic_result(
 MISSING = [
     (["--model", "tester"], "'tester' names no model. Write PROVIDER:NAME; providers are anthropic, openai."),
     (["--model", "acme:x"], "'acme:x' names no model."),
-    (["--model", "anthropic:claude-opus-4-5"], "there is no key for anthropic:claude-opus-4-5. Set ANTHROPIC_API_KEY"),
+    (["--model", "anthropic:claude-opus-5"], "there is no key for anthropic:claude-opus-5. Set ANTHROPIC_API_KEY"),
     (["--model", "openai:x", "--budget-usd", "1"], "the price of openai:x is not known"),
     (["--model", "openai:gpt-5", "--budget-usd", "none"], "'none' is no budget in dollars"),
     (["--model", "openai:x", "--model-base-url", "ftp://h/v1"], "the model's base URL is not a web address"),
@@ -178,6 +194,12 @@ def test_a_refused_key_is_said_before_any_work(
     words = ["--model", "openai:tester", "--model-base-url", f"{server.url}/v1"]
     assert _run(["optimize", str(kernel), "--target", "gfx950", "--out", str(tmp_path / "out"), *words]) == 2
     assert "refused the key (401). Check OPENAI_API_KEY." in capfd.readouterr().err
+
+
+def test_a_redirect_is_said_before_any_work(server: Provider) -> None:
+    server.listing = Step(308, body={}, headers={"location": "http://127.0.0.1:9/v1/models"})
+    with pytest.raises(InputError, match="sends on to another address.*Give that address"):
+        open_model(parse_model("openai:tester", f"{server.url}/v1"), {"OPENAI_API_KEY": KEY})
 
 
 @pytest.mark.parametrize("status", [404, 501])
@@ -260,6 +282,21 @@ def test_a_service_without_models_offers_none(tmp_path: Path) -> None:
         "/v1/jobs", files={"file": ("k.py", KERNEL)}, data={"target": "gfx950", "model": "openai:gpt-5"}
     )
     assert "This service offers none." in answer.json()["detail"]
+
+
+def test_a_missing_key_is_said_at_the_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a service with workers of its own; where they run elsewhere the key is theirs."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    form = {"target": "gfx950", "model": "openai:gpt-5"}
+    for workers, status in ((1, 422), (0, 202)):
+        app = create_app(Settings(data_dir=tmp_path / str(workers), workers=workers, models="openai:gpt-5"))
+        asked = TestClient(app, base_url="http://127.0.0.1")
+        answer = asked.post("/v1/jobs", files={"file": ("k.py", KERNEL)}, data=form)
+        assert answer.status_code == status, answer.text
+        if status == 422:
+            assert answer.headers["content-type"] == "application/problem+json"
+            said = "there is no key for openai:gpt-5. Set OPENAI_API_KEY in the environment."
+            assert answer.json()["detail"] == said
 
 
 def test_a_job_holds_the_models_name_and_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,6 +152,16 @@ def test_wrong_calls_are_answered_so_that_the_model_can_correct_them(call: tuple
     assert bench.judged == []
 
 
+@pytest.mark.parametrize(("stands_on", "invisible"), [("", False), ("k[g](x, num_warps=8)\n", True)])
+def test_what_the_interpreter_cannot_see_is_judged_against_the_candidate_so_far(
+    stands_on: str, invisible: bool
+) -> None:
+    """Not against the parent that was edited: it may hold options that no step of the patch brings."""
+    made, _ = proposer([say("", submit("STAGES = 4", "STAGES = 2")), say("done")])
+    (proposal,) = made.rewrite(start(), (), "", KERNEL.with_source(SOURCE + stands_on)).proposals
+    assert proposal.invisible is invisible
+
+
 def test_endless_tool_calls_end() -> None:
     made, _ = proposer(lambda messages, tools: say("", ("read_kernel", {})))
     made.propose(start(), ())

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from provider import CLAUDE, GPT
 
 from agent.model import Message, ScriptedModel, Tool, Usage, estimate_tokens
 from agent.spend import BudgetSpent, Ledger, Limits, Price, price_of, price_table
@@ -15,13 +21,23 @@ PRICE = Price(input=Decimal(3), output=Decimal(15), cache_read=Decimal("0.3"), c
 
 
 def test_prices_by_prefix_and_never_a_silent_zero() -> None:
-    assert price_of("claude-sonnet-4-5-20250929") == PRICE
+    assert price_of("claude-sonnet-4-6") == price_of("claude-sonnet-4-6-20260217") == PRICE
     assert price_of("gpt-5-mini-2025-08-07") == price_table().models["gpt-5-mini"]
     assert price_of("gpt-5") == price_table().models["gpt-5"]
     assert price_of("gpt-5.5") is None
-    assert price_of("claude-opus-4-6") is None
+    assert price_of("claude-opus-9") is None
     assert price_of("my-llama") is None
     assert price_of("my-llama", {"my-llama": PRICE}) == PRICE
+
+
+def test_every_model_we_name_has_a_price_and_is_not_deprecated_by_its_sdk() -> None:
+    """The page for people, the tests and the table of prices, against the list of the installed SDK."""
+    from anthropic.resources.messages.messages import DEPRECATED_MODELS
+
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    shown = set(re.findall(r"anthropic:(claude-[\w-]+)", readme))
+    assert shown and {*shown, CLAUDE, GPT} <= set(price_table().models)
+    assert not DEPRECATED_MODELS.keys() & {*price_table().models, *shown, CLAUDE}
 
 
 def test_money_is_never_exceeded_even_in_the_worst_case() -> None:
