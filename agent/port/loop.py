@@ -235,7 +235,7 @@ def _conclude(
     built = [b for b in state.builds if any(p != "host" and c.ok and c.code_object for p, c in b.passes.items())]
     if request.execute and built and not errors:
         say("executing the port against the original")
-        kernels = validate(built, project, state.assembled, request, toolchain)
+        kernels = validate(built, project, state.assembled, request, toolchain, say)
     elif built:
         reason = "it does not build for every target yet" if errors else "execution was not asked for"
         kernels = compiled_only(built, project, reason)

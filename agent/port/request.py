@@ -45,6 +45,8 @@ class PortRequest:
     """Follow no include of a single file out of its folder: what was uploaded is all there is."""
     execute: bool = True
     """Run the port against the original in emulation where a driver can be generated."""
+    execute_seconds: float = 600.0
+    """Wall time that the execution of all kernels may take; those it does not reach are reported so."""
     max_rounds: int = 8
     seed: int = 0
     proposer: Proposer | None = None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 
@@ -13,8 +16,8 @@ from agent.port.build import UnitBuild, options_for, reached_text, source_tree
 from agent.port.detectors import kernel_function
 from agent.port.includes import PathIndex, closure
 from agent.port.instantiate import instantiation_names, with_instantiations
-from agent.port.reference_run import ParameterInfo, ReferenceBuildError, ReferenceProgram, build_reference
-from agent.port.reference_source import reference_tree
+from agent.port.original import build_original
+from agent.port.reference_run import ParameterInfo, ReferenceProgram
 from agent.port.request import PortRequest, Project
 from agent.port.result import KernelVerdict, Trial
 from agent.port.trials import Comparison, Shape, compare, lds_is_unknown, make_arguments, shapes
@@ -27,9 +30,13 @@ from sandbox.hip_source import HipSource, KernelFunction
 from sandbox.toolchain import Toolchain
 from sandbox.verdict import Correctness
 
+Schedule = Literal["lockstep", "random"]
 WANTED_TRIALS = 3
 """Launches per kernel and target, with different shapes, seeds and value ranges."""
 MAX_TRIED = 40
+MAX_CUT = 6
+"""Launches that the emulator may give up on before the kernel counts as too long for it."""
+MIN_KERNEL_SECONDS = 5.0
 INSTRUCTION_BUDGET = 3_000_000
 RANDOM_HEADERS = re.compile(r"curand|hiprand|\bclock64\b|globaltimer|%clock")
 
@@ -85,18 +92,28 @@ def _found(kernels: Sequence[KernelResources], unit: str, project: Project) -> l
 
 
 def validate(
-    builds: Sequence[UnitBuild], project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain
-) -> tuple[KernelVerdict, ...]:
-    """Verdicts of all kernels of all units."""
+    builds: Sequence[UnitBuild], project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[KernelVerdict, ...]:  # fmt: skip
+    """Verdicts of all kernels of all units. `say` receives one line per kernel."""
     verdicts: list[KernelVerdict] = []
-    for build in builds:
-        verdicts += _unit(build, project, assembled, request, toolchain)
+    deadline = time.monotonic() + request.execute_seconds
+    for number, build in enumerate(builds):
+        until = _share(deadline, len(builds) - number)
+        verdicts += _unit(build, project, assembled, request, toolchain, until, say)
     return tuple(verdicts)
 
 
+def _share(deadline: float, parts: int) -> float:
+    """Until when the first of `parts` equal parts of what is left may last."""
+    now = time.monotonic()
+    return now + max(MIN_KERNEL_SECONDS, (deadline - now) / parts)
+
+
 def _unit(
-    build: UnitBuild, project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain
-) -> list[KernelVerdict]:
+    build: UnitBuild, project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain,
+    deadline: float, say: Callable[[str], None],
+) -> list[KernelVerdict]:  # fmt: skip
     source = HipSource(project.sources[build.unit].text)
     codes, kernels = _code_objects(build, source, project, assembled, request, toolchain)
     pairs = _found(kernels, build.unit, project)
@@ -110,15 +127,21 @@ def _unit(
     if random is not None:
         return plain(f"its results are random or timed ({random.group()}), so there is nothing to compare")
     spelled = [spell(p.kernel.name) for p in pairs]
-    try:
-        program = build_reference(reference_tree(project, build.unit, spelled, request.defines), build.unit, toolchain)
-    except ReferenceBuildError as e:
-        return plain(f"the original cannot be run on a CPU: {e}")
+    original = build_original(project, build.unit, spelled, request, toolchain)
     verdicts: list[KernelVerdict] = []
-    for index, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
+    for number, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
+        program, index = original.program, original.places.get(number)
+        if program is None or index is None:
+            reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
+            verdicts.append(
+                KernelVerdict(found.kernel.name, found.path, found.function.line, Correctness.COMPILED, reason)
+            )
+            continue
         threads = found.kernel.max_workgroup_threads
         subject = _Subject(found.path, found.function, name, found.kernel.symbol, index, codes, threads)
-        verdicts.append(_verdict(subject, found.kernel, found.source, program, request))
+        until = _share(deadline, len(pairs) - number)
+        verdicts.append(_verdict(subject, found.kernel, found.source, program, request, until))
+        say(f"{name}: {verdicts[-1].reason or 'validated in emulation'}")
     return verdicts
 
 
@@ -173,8 +196,9 @@ def _vector_name(m: re.Match[str]) -> str:
 
 
 def _verdict(
-    subject: _Subject, kernel: KernelResources, source: HipSource, program: ReferenceProgram, request: PortRequest
-) -> KernelVerdict:
+    subject: _Subject, kernel: KernelResources, source: HipSource, program: ReferenceProgram, request: PortRequest,
+    deadline: float,
+) -> KernelVerdict:  # fmt: skip
     parameters = program.parameters[subject.index]
     names = [p.name for p in subject.function.parameters]
     names = names if len(names) == len(parameters) else [""] * len(parameters)
@@ -190,7 +214,8 @@ def _verdict(
     if "extern" in source.slice(subject.function.body) and lds_is_unknown(source, subject.function):
         reason = "it asks for more than 48 KB of LDS by a size that only a run tells, so no trial shows that it fits"
         return verdict(Correctness.COMPILED, reason)
-    trials, reason = _run_trials(subject, parameters, names, source, program, request)
+    launches = _launches(subject, parameters, names, source, program, request)
+    trials, reason = _run_trials(subject, parameters, launches, deadline)
     wrong = [t for t in trials if t.status == "different"]
     if wrong:
         return verdict(Correctness.COMPILED, f"{wrong[0].target}: {wrong[0].detail}", trials)
@@ -206,53 +231,79 @@ def _verdict(
     return verdict(Correctness.EMULATED, "", trials)
 
 
-def _run_trials(
+@dataclass(frozen=True)
+class _Launch:
+    """A launch that the original survives, and what it makes of its buffers: before, in order, in reverse order."""
+
+    shape: Shape
+    seed: int
+    arguments: Sequence[bytes | tuple[bytes]]
+    expected: Sequence[tuple[bytes, bytes, bytes]]
+
+
+def _launches(
     subject: _Subject, parameters: Sequence[ParameterInfo], names: Sequence[str], source: HipSource,
     program: ReferenceProgram, request: PortRequest,
-) -> tuple[list[Trial], str]:  # fmt: skip
+) -> Iterator[_Launch | str]:  # fmt: skip
+    """Launches worth a trial, and reasons why others are not."""
     numbers = [int(n) for n in re.findall(r"(?<![\w.])\d+(?![\w.])", subject.spelled.partition("<")[2])]
-    trials: list[Trial] = []
-    done = tried = 0
-    reason = ""
-    for shape in shapes(source, subject.function, numbers, min(1024, subject.max_threads)):
-        if done >= WANTED_TRIALS or tried >= MAX_TRIED:
-            break
-        tried += 1
+    useful = 0
+    candidates = shapes(source, subject.function, numbers, min(1024, subject.max_threads))
+    for tried, shape in enumerate(islice(candidates, MAX_TRIED), 1):
         seed = request.seed * 1000 + tried
-        wide = done % 2 == 1
-        arguments = make_arguments(parameters, names, shape, np.random.default_rng(seed), wide=wide)
-        if arguments is None:
-            return trials, "no input can be made up for its parameters"
-        forward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments, reverse=False)
-        if forward.status != "ok" and wide:
-            arguments = make_arguments(parameters, names, shape, np.random.default_rng(seed), wide=False)
-            assert arguments is not None
-            forward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments, reverse=False)
-        if forward.status != "ok":
-            reason = f"the original fails on every launch that was made up: {forward.detail or forward.status}"
-            if forward.status in ("unsupported", "timeout"):
+        for wide in (True, False) if useful % 2 else (False,):
+            made = make_arguments(parameters, names, shape, np.random.default_rng(seed), wide=wide)
+            if made is None:
+                yield "no input can be made up for its parameters"
+                return
+            arguments = made
+            forward, backward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments)
+            if forward.status == "ok":
                 break
-            continue
-        backward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments, reverse=True)
-        if backward.status != "ok":
-            reason = f"the original fails when its threads run in another order: {backward.detail or backward.status}"
-            continue
-        given = [a[0] for a in arguments if isinstance(a, tuple)]
-        both = list(zip(given, forward.buffers, backward.buffers, strict=True))
-        itself = [compare(p, g, f, b, f) for p, (g, f, b) in zip(_pointers(parameters), both, strict=True)]
-        if not any(c.compared for c in itself):
-            free = any(c.free for c in itself)
-            reason = (
-                "its results depend on the order of its threads" if free else "it writes nothing on the tried launches"
-            )
-            continue
-        done += 1
-        schedule = "lockstep" if done == 1 else "random"
-        for target, code in subject.codes.items():
-            trials.append(_emulated(subject, code, target, shape, arguments, parameters, both, schedule, seed))
-        if any(t.status == "different" for t in trials):
+        if forward.status != "ok":
+            yield f"the original fails on every launch that was made up: {forward.detail or forward.status}"
+            if forward.status in ("unsupported", "timeout"):
+                return
+        elif backward.status != "ok":
+            yield f"the original fails when its threads run in another order: {backward.detail or backward.status}"
+        else:
+            given = [a[0] for a in arguments if isinstance(a, tuple)]
+            both = list(zip(given, forward.buffers, backward.buffers, strict=True))
+            itself = [compare(p, g, f, b, f) for p, (g, f, b) in zip(_pointers(parameters), both, strict=True)]
+            if any(c.compared for c in itself):
+                useful += 1
+                yield _Launch(shape, seed, arguments, both)
+            elif any(c.free for c in itself):
+                yield "its results depend on the order of its threads"
+            else:
+                yield "it writes nothing on the tried launches"
+
+
+def _run_trials(
+    subject: _Subject, parameters: Sequence[ParameterInfo], launches: Iterator[_Launch | str], deadline: float
+) -> tuple[list[Trial], str]:
+    """Up to `WANTED_TRIALS` launches on every target, and the last reason why a launch was none."""
+    trials: list[Trial] = []
+    done = cut = 0
+    reason = ""
+    for launch in launches:
+        if isinstance(launch, str):
+            reason = launch
+        else:
+            schedule: Schedule = "lockstep" if done == 0 else "random"
+            made = [_emulated(subject, c, t, launch, parameters, schedule) for t, c in subject.codes.items()]
+            whole = all(t.status != "skipped" for t in made)
+            trials = [*trials, *made]
+            done += whole
+            cut += not whole
+            if any(t.status == "different" for t in made):
+                break
+        if done >= WANTED_TRIALS or cut >= MAX_CUT:
             break
-    return trials, reason
+        if time.monotonic() > deadline:
+            reason = reason or "the time for its execution was used up"
+            break
+    return [t for t in trials if t.status != "skipped" or not done], reason
 
 
 def _pointers(parameters: Sequence[ParameterInfo]) -> list[ParameterInfo]:
@@ -260,13 +311,14 @@ def _pointers(parameters: Sequence[ParameterInfo]) -> list[ParameterInfo]:
 
 
 def _emulated(
-    subject: _Subject, code: CodeObject, target: str, shape: Shape, arguments: Sequence[bytes | tuple[bytes]],
-    parameters: Sequence[ParameterInfo], expected: Sequence[tuple[bytes, bytes, bytes]], schedule: str, seed: int,
+    subject: _Subject, code: CodeObject, target: str, launch: _Launch, parameters: Sequence[ParameterInfo],
+    schedule: Schedule,
 ) -> Trial:  # fmt: skip
+    shape, seed = launch.shape, launch.seed
     memory = Memory()
     given: list[object] = []
     buffers = []
-    for number, argument in enumerate(arguments):
+    for number, argument in enumerate(launch.arguments):
         if isinstance(argument, tuple):
             allocation = memory.allocate(f"argument {number}", np.frombuffer(argument[0], np.uint8).copy())
             buffers.append(allocation)
@@ -280,7 +332,7 @@ def _emulated(
     try:
         result = emulate(
             code, subject.symbol, shape.grid, shape.block, given, memory,  # type: ignore[arg-type]
-            dynamic_lds_bytes=shape.shared_bytes, schedule=schedule, seed=seed, instruction_budget=INSTRUCTION_BUDGET,  # type: ignore[arg-type]
+            dynamic_lds_bytes=shape.shared_bytes, schedule=schedule, seed=seed, instruction_budget=INSTRUCTION_BUDGET,
         )  # fmt: skip
     except InputError as e:
         return trial("skipped", str(e))
@@ -290,7 +342,7 @@ def _emulated(
         return trial("failed", f"{result.status}: {result.trap or result.reason}")
     compared: list[Comparison] = [
         compare(p, given_data, forward, backward, b.data.tobytes())
-        for p, (given_data, forward, backward), b in zip(_pointers(parameters), expected, buffers, strict=True)
+        for p, (given_data, forward, backward), b in zip(_pointers(parameters), launch.expected, buffers, strict=True)
     ]
     wrong = [c.difference for c in compared if c.difference is not None]
     if wrong:
