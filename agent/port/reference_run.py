@@ -19,7 +19,7 @@ from sandbox.isolation import Confinement, Ended, Limits, run_isolated
 from sandbox.toolchain import Toolchain
 
 EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported"}
-_FORMAT = 4
+_FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,10 @@ class ReferenceProgram:
 
     def run(
         self, kernel: int, grid: Sequence[int], block: Sequence[int], shared_bytes: int,
-        arguments: Sequence[bytes | tuple[bytes]], *, timeout_s: float = 20.0,
-    ) -> tuple[ReferenceRun, ReferenceRun]:  # fmt: skip
-        """One launch, with its threads in order and in reverse; the second is `failed` where the first is not ok.
+        arguments: Sequence[bytes | tuple[bytes]], *, schedules: Sequence[int] = (0, 1), timeout_s: float = 20.0,
+    ) -> list[ReferenceRun]:  # fmt: skip
+        """One launch under each schedule, up to the first that goes wrong: 0 takes blocks and threads in order,
+        1 a block's threads in reverse, 2 the blocks too, others mix both.
 
         An argument is raw bytes of a value, or a 1-tuple of the bytes a pointer's buffer holds.
         """
@@ -88,24 +89,22 @@ class ReferenceProgram:
             packed += struct.pack("<IQ", int(isinstance(a, tuple)), len(data)) + data
             if isinstance(a, tuple):
                 sizes.append(len(data))
-        skipped = ReferenceRun("failed", (), "it was not run")
         with tempfile.TemporaryDirectory(prefix="wavesmith-reference-") as name:
             work = Path(name)
             program = work / "reference"
             program.write_bytes(self.binary)
             program.chmod(0o755)
             (work / "in.bin").write_bytes(packed)
-            files = [str(work / n) for n in ("in.bin", "forward.bin", "backward.bin", "status")]
-            ended = _confined([str(program), "run", *files], work, timeout_s)
+            outputs = [work / f"{schedule}.bin" for schedule in schedules]
+            pairs = [word for s, o in zip(schedules, outputs, strict=True) for word in (str(s), str(o))]
+            command = [str(program), "run", str(work / "in.bin"), str(work / "codes"), *pairs]
+            ended = _confined(command, work, timeout_s)
             if ended.ending == "timeout":
-                return ReferenceRun("timeout", (), "the original did not end in time"), skipped
+                return [ReferenceRun("timeout", (), "the original did not end in time")]
             if ended.code != 0:
-                return ReferenceRun(
-                    "failed", (), ended.stderr.strip()[-200:] or f"{ended.ending} {ended.signal}"
-                ), skipped
-            codes = [int(c) for c in (work / "status").read_text().split()]
-            forward = _read_run(work / "forward.bin", codes[0], sizes)
-            return forward, _read_run(work / "backward.bin", codes[1], sizes) if forward.status == "ok" else skipped
+                return [ReferenceRun("failed", (), ended.stderr.strip()[-200:] or f"{ended.ending} {ended.signal}")]
+            codes = [int(c) for c in (work / "codes").read_text().split()]
+            return [_read_run(o, c, sizes) for o, c in zip(outputs, codes, strict=False)]
 
 
 def _read_run(output: Path, code: int, sizes: Sequence[int]) -> ReferenceRun:

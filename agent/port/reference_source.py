@@ -61,13 +61,12 @@ def _table(kernels: Sequence[str]) -> str:
     cases = "".join(f"    case {i}: return wavesmith_bound_{i}(args);\n" for i in range(len(kernels)))
     return f"""{lines}
 int main(int argc, char** argv) {{
-  if (argc < 6 || strcmp(argv[1], "run")) {{
+  if (argc < 4 || strcmp(argv[1], "run")) {{
   printf("[");
 {describe}  printf("]\\n");
   return 0;
   }}
-  char** files = argv + 2;
-  return wavesmith_driver::both(files, [](unsigned kernel, void** args) -> std::function<void()> {{
+  return wavesmith_driver::several(argc - 2, argv + 2, [](unsigned kernel, void** args) -> std::function<void()> {{
     switch (kernel) {{
 {cases}    }}
     wavesmith_reference::stop(wavesmith_reference::unsupported, "no such kernel");

@@ -34,6 +34,7 @@ Schedule = Literal["lockstep", "random"]
 WANTED_TRIALS = 3
 """Launches per kernel and target, with different shapes, seeds and value ranges."""
 MAX_TRIED = 40
+MORE_SCHEDULES = (3, 4, 5, 6, 7, 2)
 MAX_CUT = 6
 """Launches that the emulator may give up on before the kernel counts as too long for it."""
 MIN_KERNEL_SECONDS = 5.0
@@ -63,6 +64,7 @@ class _Subject:
     index: int
     codes: Mapping[str, CodeObject]
     max_threads: int
+    static_bytes: int
 
 
 def compiled_only(builds: Sequence[UnitBuild], project: Project, reason: str) -> tuple[KernelVerdict, ...]:
@@ -138,7 +140,9 @@ def _unit(
             )
             continue
         threads = found.kernel.max_workgroup_threads
-        subject = _Subject(found.path, found.function, name, found.kernel.symbol, index, codes, threads)
+        subject = _Subject(
+            found.path, found.function, name, found.kernel.symbol, index, codes, threads, found.kernel.lds_bytes
+        )
         until = _share(deadline, len(pairs) - number)
         verdicts.append(_verdict(subject, found.kernel, found.source, program, request, until))
         say(f"{name}: {verdicts[-1].reason or 'validated in emulation'}")
@@ -215,7 +219,7 @@ def _verdict(
         reason = "it asks for more than 48 KB of LDS by a size that only a run tells, so no trial shows that it fits"
         return verdict(Correctness.COMPILED, reason)
     launches = _launches(subject, parameters, names, source, program, request)
-    trials, reason = _run_trials(subject, parameters, launches, deadline)
+    trials, reason = _run_trials(subject, parameters, launches, program, deadline)
     wrong = [t for t in trials if t.status == "different"]
     if wrong:
         return verdict(Correctness.COMPILED, f"{wrong[0].target}: {wrong[0].detail}", trials)
@@ -233,12 +237,18 @@ def _verdict(
 
 @dataclass(frozen=True)
 class _Launch:
-    """A launch that the original survives, and what it makes of its buffers: before, in order, in reverse order."""
+    """A launch that the original survives, and what it makes of its buffers: per schedule the bytes of each."""
 
     shape: Shape
     seed: int
     arguments: Sequence[bytes | tuple[bytes]]
-    expected: Sequence[tuple[bytes, bytes, bytes]]
+    outcomes: Sequence[Sequence[bytes]]
+
+    @property
+    def buffers(self) -> tuple[list[bytes], list[list[bytes]]]:
+        """Each buffer before the launch, and after it under every schedule."""
+        given = [a[0] for a in self.arguments if isinstance(a, tuple)]
+        return given, [[outcome[i] for outcome in self.outcomes] for i in range(len(given))]
 
 
 def _launches(
@@ -248,7 +258,7 @@ def _launches(
     """Launches worth a trial, and reasons why others are not."""
     numbers = [int(n) for n in re.findall(r"(?<![\w.])\d+(?![\w.])", subject.spelled.partition("<")[2])]
     useful = 0
-    candidates = shapes(source, subject.function, numbers, min(1024, subject.max_threads))
+    candidates = shapes(source, subject.function, numbers, min(1024, subject.max_threads), subject.static_bytes)
     for tried, shape in enumerate(islice(candidates, MAX_TRIED), 1):
         seed = request.seed * 1000 + tried
         for wide in (True, False) if useful % 2 else (False,):
@@ -257,31 +267,42 @@ def _launches(
                 yield "no input can be made up for its parameters"
                 return
             arguments = made
-            forward, backward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments)
-            if forward.status == "ok":
+            runs = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments)
+            if runs[0].status == "ok":
                 break
-        if forward.status != "ok":
-            yield f"the original fails on every launch that was made up: {forward.detail or forward.status}"
-            if forward.status in ("unsupported", "timeout"):
+        failed = next((r for r in runs if r.status != "ok"), None)
+        if failed is not None and len(runs) == 1:
+            yield f"the original fails on every launch that was made up: {failed.detail or failed.status}"
+            if failed.status in ("unsupported", "timeout"):
                 return
-        elif backward.status != "ok":
-            yield f"the original fails when its threads run in another order: {backward.detail or backward.status}"
+        elif failed is not None:
+            yield f"the original fails when its threads run in another order: {failed.detail or failed.status}"
         else:
-            given = [a[0] for a in arguments if isinstance(a, tuple)]
-            both = list(zip(given, forward.buffers, backward.buffers, strict=True))
-            itself = [compare(p, g, f, b, f) for p, (g, f, b) in zip(_pointers(parameters), both, strict=True)]
+            launch = _Launch(shape, seed, arguments, [r.buffers for r in runs])
+            itself = [compare(p, g, o, o[0]) for p, g, o in zip(_pointers(parameters), *launch.buffers, strict=True)]
             if any(c.compared for c in itself):
                 useful += 1
-                yield _Launch(shape, seed, arguments, both)
+                yield launch
             elif any(c.free for c in itself):
                 yield "its results depend on the order of its threads"
             else:
                 yield "it writes nothing on the tried launches"
 
 
+def _wider(subject: _Subject, launch: _Launch, program: ReferenceProgram) -> _Launch | None:
+    """The launch with more schedules of the original: sums of atomics may have come out alike under two by chance."""
+    shape = launch.shape
+    more = program.run(
+        subject.index, shape.grid, shape.block, shape.shared_bytes, launch.arguments, schedules=MORE_SCHEDULES
+    )
+    fresh = [r.buffers for r in more if r.status == "ok"]
+    return replace(launch, outcomes=[*launch.outcomes, *fresh]) if fresh else None
+
+
 def _run_trials(
-    subject: _Subject, parameters: Sequence[ParameterInfo], launches: Iterator[_Launch | str], deadline: float
-) -> tuple[list[Trial], str]:
+    subject: _Subject, parameters: Sequence[ParameterInfo], launches: Iterator[_Launch | str],
+    program: ReferenceProgram, deadline: float,
+) -> tuple[list[Trial], str]:  # fmt: skip
     """Up to `WANTED_TRIALS` launches on every target, and the last reason why a launch was none."""
     trials: list[Trial] = []
     done = cut = 0
@@ -292,6 +313,8 @@ def _run_trials(
         else:
             schedule: Schedule = "lockstep" if done == 0 else "random"
             made = [_emulated(subject, c, t, launch, parameters, schedule) for t, c in subject.codes.items()]
+            if any(t.status == "different" for t in made) and (wider := _wider(subject, launch, program)) is not None:
+                made = [_emulated(subject, c, t, wider, parameters, schedule) for t, c in subject.codes.items()]
             whole = all(t.status != "skipped" for t in made)
             trials = [*trials, *made]
             done += whole
@@ -340,13 +363,16 @@ def _emulated(
         return trial("skipped", f"the emulator stopped: {result.reason}")
     if result.status != "completed":
         return trial("failed", f"{result.status}: {result.trap or result.reason}")
+    given_buffers, after = launch.buffers
     compared: list[Comparison] = [
-        compare(p, given_data, forward, backward, b.data.tobytes())
-        for p, (given_data, forward, backward), b in zip(_pointers(parameters), launch.expected, buffers, strict=True)
+        compare(p, given_data, outcomes, b.data.tobytes())
+        for p, given_data, outcomes, b in zip(_pointers(parameters), given_buffers, after, buffers, strict=True)
     ]
     wrong = [c.difference for c in compared if c.difference is not None]
     if wrong:
         return trial("different", wrong[0])
+    if not any(c.compared for c in compared):
+        return trial("skipped", "its results depend on the order of its threads")
     notes = [str(f) for f in result.findings if f.kind == "lds_race"][:1]
     if unordered := sum(c.unordered for c in compared):
         notes.append(f"{unordered} elements depend on the order of threads and were compared as a set")

@@ -67,11 +67,20 @@ inline std::vector<Warp> warps;
 inline ucontext_t scheduler;
 inline Fiber* current = nullptr;
 inline unsigned long long votes = 0, votes_result = 0, barrier_arrivals = 0;
-inline bool reverse_order = false, interleaved = false;
+/// 0: blocks and threads one after another. 1: threads of a block in reverse. 2: blocks too. From 3 on: both in a mixed order.
+inline unsigned schedule = 0;
+inline bool interleaved = false;
+inline unsigned mixed(unsigned k, unsigned count) {
+  unsigned step = 7 + 2 * schedule;
+  while (std::gcd(step, count) != 1) step += 2;
+  return (unsigned)(((unsigned long long)k * step + 5 * schedule) % count);
+}
+inline unsigned thread_order(unsigned k, unsigned count) { return schedule == 0 ? k : schedule <= 2 ? count - 1 - k : mixed(k, count); }
+inline unsigned long long block_order(unsigned long long k, unsigned long long count) { return schedule <= 1 || count > 0x7fffffff ? k : schedule == 2 ? count - 1 - k : mixed((unsigned)k, (unsigned)count); }
 inline std::function<void()> body;
 inline constexpr size_t stack_bytes = 256 * 1024;
 inline char* stacks = nullptr;
-alignas(256) inline unsigned char dynamic_shared[256 * 1024];
+alignas(4096) inline unsigned char dynamic_shared[256 * 1024];
 }  // namespace wavesmith_reference
 
 struct uint3 { unsigned x, y, z; };
@@ -166,7 +175,7 @@ inline bool run_warp(unsigned index, unsigned total) {
   for (;;) {
     bool ran = false;
     for (unsigned k = 0; k < count; k++) {
-      Fiber& f = fibers[first + (reverse_order ? count - 1 - k : k)];
+      Fiber& f = fibers[first + thread_order(k, count)];
       if (f.state == State::meeting && w.meetings[f.wait_mask].generation != f.generation) f.state = State::runnable;
       if (f.state != State::runnable) continue;
       f.yielded = false;
@@ -183,7 +192,7 @@ inline void run_block(unsigned total) {
   const unsigned warp_count = (total + 31) / 32;
   for (;;) {
     bool any = false;
-    for (unsigned k = 0; k < warp_count; k++) any |= run_warp(reverse_order ? warp_count - 1 - k : k, total);
+    for (unsigned k = 0; k < warp_count; k++) any |= run_warp(thread_order(k, warp_count), total);
     unsigned waiting = 0, done = 0;
     for (unsigned i = 0; i < total; i++) waiting += fibers[i].state == State::barrier, done += fibers[i].state == State::done;
     if (done == total) return;
@@ -203,11 +212,14 @@ inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<voi
   gridDim = grid;
   blockDim = block;
   body = std::move(kernel);
-  for (unsigned z = 0; z < grid.z; z++)
-    for (unsigned y = 0; y < grid.y; y++)
-      for (unsigned x = 0; x < grid.x; x++) {
-        blockIdx = {x, y, z};
-        memset(dynamic_shared, poison, sizeof dynamic_shared);
+  const size_t used = (shared_bytes + 4095) / 4096 * 4096;
+  mprotect(dynamic_shared, used, PROT_READ | PROT_WRITE);
+  mprotect(dynamic_shared + used, sizeof dynamic_shared - used, PROT_NONE);
+  const unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
+  for (unsigned long long number = 0; number < blocks; number++) {
+        const unsigned long long b = block_order(number, blocks);
+        blockIdx = {(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)};
+        memset(dynamic_shared, poison, used);
         fibers.assign(total, Fiber{});
         warps.assign((total + 31) / 32, Warp{});
         for (unsigned i = 0; i < total; i++) {
@@ -225,7 +237,7 @@ inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<voi
           makecontext(&f.context, trampoline, 0);
         }
         run_block(total);
-      }
+  }
 }
 struct Config { dim3 grid, block; size_t shared; };
 inline Config config(dim3 grid, dim3 block, size_t shared = 0, const void* = nullptr) { return {grid, block, shared}; }
@@ -271,10 +283,15 @@ inline unsigned __smid() { return 0; }
 // ---- warp intrinsics -------------------------------------------------------------------------------------------------
 namespace wavesmith_reference {
 template <class T> T value_of(const Meeting& m, unsigned lane) { T v; memcpy(&v, m.results[lane], sizeof(T)); return v; }
+/// What a lane reads that takes no part in a shuffle is undefined: another value under every schedule.
+template <class T> T undefined_value(T v) {
+  if (schedule) memset((void*)&v, (int)(0x2a + 24 * schedule & 0x7f), sizeof(T));
+  return v;
+}
 template <class T> T pick(unsigned mask, T v, unsigned from) {
   static_assert(sizeof(T) <= 32, "value too large");
   const Meeting& m = meet(mask, &v, sizeof(T));
-  return m.published >> from & 1u ? value_of<T>(m, from) : v;
+  return m.published >> from & 1u ? value_of<T>(m, from) : undefined_value(v);
 }
 inline unsigned gather_votes(unsigned mask, bool p) {
   const Meeting& m = meet(mask, &p, sizeof p);
@@ -283,17 +300,21 @@ inline unsigned gather_votes(unsigned mask, bool p) {
   return r;
 }
 inline unsigned lane() { return current->lane; }
+/// A reduction of the lanes of a mask: in order, or, as CUDA leaves the order open, pairwise.
 template <class T, class F> T fold(unsigned mask, T v, F f) {
   const Meeting& m = meet(mask, &v, sizeof(T));
-  bool first = true;
-  T r{};
-  for (unsigned i = 0; i < 32; i++) {
-    if (!(m.published >> i & 1u)) continue;
-    const T x = value_of<T>(m, i);
-    r = first ? x : f(r, x);
-    first = false;
+  T values[32];
+  unsigned count = 0;
+  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u) values[count++] = value_of<T>(m, i);
+  if (schedule == 0) {
+    for (unsigned i = 1; i < count; i++) values[0] = f(values[0], values[i]);
+  } else {
+    for (unsigned half; count > 1; count = half) {
+      half = (count + 1) / 2;
+      for (unsigned i = 0; i + half < count; i++) values[i] = f(values[i], values[i + half]);
+    }
   }
-  return r;
+  return values[0];
 }
 }  // namespace wavesmith_reference
 inline void __syncwarp(unsigned mask = 0xffffffffu) { char c = 0; wavesmith_reference::meet(mask, &c, 1); }

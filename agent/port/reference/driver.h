@@ -65,7 +65,7 @@ inline Buffer guarded(size_t size) {
   return {base + far + (pages * page - rounded), size};
 }
 /// input: kernel, grid[3], block[3], shared bytes, argument count, then per argument: 1 + bytes of a buffer, or 0 + raw value.
-template <class Make> int run(const char* input, const char* output, bool reverse, Make make) {
+template <class Make> int run(const char* input, const char* output, unsigned schedule, Make make) {
   static char alternate[65536];
   stack_t s{};
   s.ss_sp = alternate;
@@ -100,7 +100,8 @@ template <class Make> int run(const char* input, const char* output, bool revers
     pointers[i] = values[i].data();
   }
   fclose(r.file);
-  ref::reverse_order = ref::interleaved = reverse;
+  ref::schedule = schedule;
+  ref::interleaved = schedule != 0;
   ref::launch(dim3(n[0], n[1], n[2]), dim3(n[3], n[4], n[5]), shared, make(kernel, pointers.data()));
   FILE* out = fopen(output, "wb");
   for (const Buffer& b : buffers) if (b.size) fwrite(b.data, b.size, 1, out);
@@ -108,28 +109,29 @@ template <class Make> int run(const char* input, const char* output, bool revers
   fflush(stdout);
   return 0;
 }
-/// The launch with its threads in order, then, where that went well, in reverse, each in a process of its own. `files`: the input,
-/// two for the buffers, with `.error` behind their names for what was said, and one for both exit codes.
-template <class Make> int both(char** files, Make make) {
-  int codes[2] = {-1, -1};
-  for (int order = 0; order < 2 && (order == 0 || codes[0] == 0); order++) {
+/// The launch under several schedules, each in a process of its own; one that goes wrong ends the row.
+/// `words`: the input, where the exit codes go, then pairs of a schedule and the file for its buffers (what was said goes
+/// to the same name with `.error` behind it).
+template <class Make> int several(int count, char** words, Make make) {
+  FILE* codes = fopen(words[1], "wb");
+  if (!codes) return 1;
+  for (int i = 2; i + 1 < count; i += 2) {
     fflush(nullptr);
     const pid_t child = fork();
     if (child < 0) return 1;
     if (child == 0) {
-      if (!freopen((std::string(files[1 + order]) + ".error").c_str(), "wb", stderr)) _exit(1);
-      const int code = run(files[0], files[1 + order], order != 0, make);
+      if (!freopen((std::string(words[i + 1]) + ".error").c_str(), "wb", stderr)) _exit(1);
+      const int code = run(words[0], words[i + 1], (unsigned)atoi(words[i]), make);
       fflush(nullptr);
       _exit(code);
     }
     int state = 0;
     waitpid(child, &state, 0);
-    codes[order] = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    const int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    fprintf(codes, "%d ", code);
+    if (code) break;
   }
-  FILE* f = fopen(files[3], "wb");
-  if (!f) return 1;
-  fprintf(f, "%d %d", codes[0], codes[1]);
-  fclose(f);
+  fclose(codes);
   return 0;
 }
 }  // namespace wavesmith_driver
