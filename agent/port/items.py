@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Literal
 
 from sandbox.hip_source import OPEN, HipSource, Token
@@ -230,15 +229,29 @@ def _declared(code: Sequence[Token]) -> Item:
     if TYPE_WORDS & set(words[:1]) and len([w for w in words if w != ";"]) <= 2:
         return Item("type", frozenset(words[1:2]), code, size)
     if "(" in outside and "=" not in outside:
-        return Item("declaration", _function_names(plain) | _variable_names(plain), code, size)
+        return Item("declaration", _function_names(plain) or _variable_names(plain), code, size)
     return Item("variable", _variable_names(plain), code, size)
 
 
 def _function_names(plain: Sequence[Token]) -> frozenset[str]:
+    """The word before the first parenthesis, or before the template arguments that stand there."""
     if any(t.text == "operator" for t in plain):
         return frozenset({"operator"})
     outside = _outside(plain)
-    return frozenset([a.text for a, b in pairwise(outside) if b.text == "(" and a.kind == "word"][:1])
+    for i, token in enumerate(outside):
+        if token.text != "(" or i == 0:
+            continue
+        at = i - 1
+        depth = 0
+        while at > 0 and (depth or outside[at].text in (">", ">>")):
+            text = outside[at].text
+            depth += len(text) * ((text in (">", ">>")) - (text in ("<", "<<")))
+            at -= 1
+            if depth <= 0:
+                break
+        if outside[at].kind == "word":
+            return frozenset({outside[at].text})
+    return frozenset()
 
 
 def _type_name(plain: Sequence[Token]) -> str:

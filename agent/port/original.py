@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 from agent.port.build import include_folders
 from agent.port.reference_model import model_namespaces
@@ -23,6 +24,15 @@ class Original:
     program: ReferenceProgram | None
     places: Mapping[int, int]
     left_out: Mapping[int, str]
+    _racing: Callable[[], ReferenceProgram] | None = None
+
+    @cached_property
+    def racing(self) -> ReferenceProgram | None:
+        """The same program, watching for threads that use the same memory in no order; None when it does not build."""
+        try:
+            return self._racing() if self._racing is not None else None
+        except ReferenceBuildError:
+            return None
 
 
 def build_original(
@@ -47,7 +57,9 @@ def build_original(
             if not _left_out(e.complaints, sliced, wanted, kernels, left_out):
                 return Original(None, {}, {**dict.fromkeys(wanted, str(e)), **left_out})
             continue
-        return Original(program, {number: place for place, number in enumerate(wanted)}, left_out)
+        places = {number: place for place, number in enumerate(wanted)}
+        racing = partial(build_reference, tree, unit, toolchain, include_folders(project), races=True)
+        return Original(program, places, left_out, racing)
     rest = "what it uses still does not build after several rounds of leaving things out"
     return Original(None, {}, {**dict.fromkeys(range(len(kernels)), rest), **left_out})
 

@@ -18,8 +18,9 @@ from sandbox.compile_cache import CompileCache
 from sandbox.isolation import Confinement, Ended, Limits, run_isolated
 from sandbox.toolchain import Toolchain
 
-EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported"}
-_FORMAT = 5
+EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported", 34: "race"}
+_RACE_FLAGS = ("-DWAVESMITH_RACES", "-fsanitize-coverage=func,trace-loads,trace-stores", "-fno-sanitize-link-runtime")
+_FORMAT = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class ParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRun:
-    """`status` is ok, fault, deadlock, undefined, unsupported, timeout or failed; buffers in argument order."""
+    """`status` is ok, fault, deadlock, undefined, unsupported, race, timeout or failed. Buffers in argument order."""
 
     status: str
     buffers: tuple[bytes, ...]
@@ -120,11 +121,12 @@ def _read_run(output: Path, code: int, sizes: Sequence[int]) -> ReferenceRun:
 
 
 def build_reference(
-    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = ()
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = (), *, races: bool = False
 ) -> ReferenceProgram:
-    """Compile the program of `reference_source.reference_tree`; raises `ReferenceBuildError` when it does not build.
+    """Compile the program of `reference_tree`; raises `ReferenceBuildError` when it does not build.
 
-    `folders` of the tree are searched for includes.
+    `folders` of the tree are searched for includes. With `races` a launch ends as a `race` when two threads use
+    the same memory in an order that nothing settles.
     """
     key = hashlib.sha256(
         "\0".join(
@@ -133,6 +135,7 @@ def build_reference(
                 model_digest(),
                 toolchain.digest,
                 unit,
+                str(races),
                 *folders,
                 *(f"{n}\0{t}" for n, t in sorted(files.items())),
             ]
@@ -141,7 +144,7 @@ def build_reference(
     cache = CompileCache.default()
     blobs = cache.load(f"{key}") if cache is not None else None
     if blobs is None:
-        blobs = _compile(files, unit, toolchain, folders)
+        blobs = _compile(files, unit, toolchain, folders, races)
         if cache is not None:
             cache.store(key, blobs)
     if "errors" in blobs:
@@ -179,7 +182,9 @@ def _complaints(stderr: str) -> list[Complaint]:
     return found or [Complaint("", 0, stderr.strip()[-300:] or "the compiler ended without a word")]
 
 
-def _compile(files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str]) -> dict[str, bytes]:
+def _compile(
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], races: bool
+) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="wavesmith-reference-") as name:
         folder = Path(name)
         for path, text in files.items():
@@ -188,7 +193,7 @@ def _compile(files: Mapping[str, str], unit: str, toolchain: Toolchain, folders:
             target.write_text(text, encoding="utf-8")
         flags = [
             "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", "-fwrapv", "-fsanitize=bounds", "-fsanitize-trap=all",
-            "-ffp-contract=on", *_cpu_flags(),
+            "-ffp-contract=on", *_cpu_flags(), *(_RACE_FLAGS if races else ()),
         ]  # fmt: skip
         command = [
             str(toolchain.clang), "-x", "c++", *flags, *model_flags(flags, toolchain, folder / "wavesmith_reference"),

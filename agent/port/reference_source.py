@@ -107,9 +107,10 @@ def _suffixes(path: str) -> Iterator[str]:
     return ("/".join(parts[i:]) for i in range(len(parts)))
 
 
+_ALIGN = r"(?:__align__\s*\([^)]*\)|alignas\s*\([^)]*\)|__attribute__\s*\(\([^)]*\)\))\s*"
 _EXTERN_SHARED = re.compile(
-    r"extern\s+__shared__\s+(?P<align>(?:__align__\s*\([^)]*\)|alignas\s*\([^)]*\)|__attribute__\s*\(\([^)]*\)\))\s*)?"
-    r"(?P<type>[\w:<>,\s]+?)\s*(?P<align2>__align__\s*\([^)]*\)\s*)?\b(?P<name>\w+)\s*\[\s*\]\s*;"
+    rf"extern\s+(?:{_ALIGN}|volatile\s+)*(?:__shared__\s+)?(?:{_ALIGN})?(?P<type>[A-Za-z_][\w:<>,\s]*?)\s*(?:__shared__\s+)?"
+    rf"(?:{_ALIGN})?\b(?P<name>\w+)\s*\[\s*\]\s*;"
 )
 
 
@@ -122,5 +123,6 @@ def _dynamic_shared(text: str) -> str:
             f"{m['type'].strip()}* const {m['name']} = ({m['type'].strip()}*)wavesmith_reference::dynamic_shared;",
         )
         for m in _EXTERN_SHARED.finditer(masked)
+        if "__shared__" in m.group()
     ]
     return apply_edits(text, edits)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from agent.port.includes import PathIndex, includes_of
+from agent.port.rule_table import DiagnosticRule
 
 Style = Literal["hip", "inplace"]
 
@@ -17,6 +18,10 @@ class Proposer(Protocol):
 
     def propose(self, path: str, text: str, diagnostics: tuple[str, ...]) -> str | None:
         """The whole new text of the file, or None."""
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -50,6 +55,8 @@ class PortRequest:
     max_rounds: int = 8
     seed: int = 0
     proposer: Proposer | None = None
+    rules: tuple[DiagnosticRule, ...] = ()
+    """Accepted rules of one's own, asked after the table's."""
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,8 @@ class Slice:
         return frozenset({name}.union(*(self.items[i][1].words for i in kept - others)))
 
     def _usable(self, item: Item) -> bool:
+        if item.code[0].text == "template" and item.code[1].text != "<":
+            return False  # an explicit instantiation: the kernels that are run name their own
         if item.kind in ("function", "declaration"):
             return self.is_device(item)
         return item.kind != "macro-use"
@@ -137,7 +139,7 @@ class Slice:
             keep = (
                 number in kept if item.names else self._keeps_nameless(item) and (path, item.start) not in self.dropped
             )
-            if keep and self.is_kernel(item) and item.kind == "function":
+            if keep and self.is_kernel(item) and item.kind in ("function", "declaration"):
                 keep = bool(item.names & wanted)
             if not keep:
                 self._blank(pieces[path], path, item)

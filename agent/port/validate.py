@@ -16,7 +16,7 @@ from agent.port.build import UnitBuild, options_for, reached_text, source_tree
 from agent.port.detectors import kernel_function
 from agent.port.includes import PathIndex, closure
 from agent.port.instantiate import instantiation_names, with_instantiations
-from agent.port.original import build_original
+from agent.port.original import Original, build_original
 from agent.port.reference_run import ParameterInfo, ReferenceProgram
 from agent.port.request import PortRequest, Project
 from agent.port.result import KernelVerdict, Trial
@@ -133,8 +133,11 @@ def _unit(
     verdicts: list[KernelVerdict] = []
     for number, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
         program, index = original.program, original.places.get(number)
-        if program is None or index is None:
-            reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
+        late = time.monotonic() > deadline
+        if program is None or index is None or late:
+            reason = "the time for the execution of this file was used up"
+            if number in original.left_out:
+                reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
             verdicts.append(
                 KernelVerdict(found.kernel.name, found.path, found.function.line, Correctness.COMPILED, reason)
             )
@@ -144,7 +147,7 @@ def _unit(
             found.path, found.function, name, found.kernel.symbol, index, codes, threads, found.kernel.lds_bytes
         )
         until = _share(deadline, len(pairs) - number)
-        verdicts.append(_verdict(subject, found.kernel, found.source, program, request, until))
+        verdicts.append(_verdict(subject, found.kernel, found.source, original, request, until))
         say(f"{name}: {verdicts[-1].reason or 'validated in emulation'}")
     return verdicts
 
@@ -200,9 +203,11 @@ def _vector_name(m: re.Match[str]) -> str:
 
 
 def _verdict(
-    subject: _Subject, kernel: KernelResources, source: HipSource, program: ReferenceProgram, request: PortRequest,
+    subject: _Subject, kernel: KernelResources, source: HipSource, original: Original, request: PortRequest,
     deadline: float,
 ) -> KernelVerdict:  # fmt: skip
+    program = original.program
+    assert program is not None, "a subject has an index into a program"
     parameters = program.parameters[subject.index]
     names = [p.name for p in subject.function.parameters]
     names = names if len(names) == len(parameters) else [""] * len(parameters)
@@ -219,7 +224,7 @@ def _verdict(
         reason = "it asks for more than 48 KB of LDS by a size that only a run tells, so no trial shows that it fits"
         return verdict(Correctness.COMPILED, reason)
     launches = _launches(subject, parameters, names, source, program, request)
-    trials, reason = _run_trials(subject, parameters, launches, program, deadline)
+    trials, reason = _run_trials(subject, parameters, launches, original, deadline)
     wrong = [t for t in trials if t.status == "different"]
     if wrong:
         return verdict(Correctness.COMPILED, f"{wrong[0].target}: {wrong[0].detail}", trials)
@@ -289,10 +294,23 @@ def _launches(
                 yield "it writes nothing on the tried launches"
 
 
-def _wider(subject: _Subject, launch: _Launch, program: ReferenceProgram) -> _Launch | None:
+def _races(subject: _Subject, launch: _Launch, original: Original) -> bool:
+    """Whether the original's threads race under this made-up launch, so that no result is the right one."""
+    shape = launch.shape
+    if original.racing is None:
+        return False
+    runs = original.racing.run(
+        subject.index, shape.grid, shape.block, shape.shared_bytes, launch.arguments, schedules=(0,), timeout_s=60.0
+    )
+    return runs[0].status == "race"
+
+
+def _wider(subject: _Subject, launch: _Launch, original: Original) -> _Launch | None:
     """The launch with more schedules of the original: sums of atomics may have come out alike under two by chance."""
     shape = launch.shape
-    more = program.run(
+    if original.program is None:
+        return None
+    more = original.program.run(
         subject.index, shape.grid, shape.block, shape.shared_bytes, launch.arguments, schedules=MORE_SCHEDULES
     )
     fresh = [r.buffers for r in more if r.status == "ok"]
@@ -301,7 +319,7 @@ def _wider(subject: _Subject, launch: _Launch, program: ReferenceProgram) -> _La
 
 def _run_trials(
     subject: _Subject, parameters: Sequence[ParameterInfo], launches: Iterator[_Launch | str],
-    program: ReferenceProgram, deadline: float,
+    original: Original, deadline: float,
 ) -> tuple[list[Trial], str]:  # fmt: skip
     """Up to `WANTED_TRIALS` launches on every target, and the last reason why a launch was none."""
     trials: list[Trial] = []
@@ -313,7 +331,13 @@ def _run_trials(
         else:
             schedule: Schedule = "lockstep" if done == 0 else "random"
             made = [_emulated(subject, c, t, launch, parameters, schedule) for t, c in subject.codes.items()]
-            if any(t.status == "different" for t in made) and (wider := _wider(subject, launch, program)) is not None:
+            if any(t.status == "different" for t in made) and _races(subject, launch, original):
+                reason = "its threads race on the tried launches"
+                cut += 1
+                if cut >= MAX_CUT:
+                    break
+                continue
+            if any(t.status == "different" for t in made) and (wider := _wider(subject, launch, original)) is not None:
                 made = [_emulated(subject, c, t, wider, parameters, schedule) for t, c in subject.codes.items()]
             whole = all(t.status != "skipped" for t in made)
             trials = [*trials, *made]

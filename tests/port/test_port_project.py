@@ -213,6 +213,7 @@ enum Kind : int { FIRST, SECOND };
 __device__ float operator+(V<float> a, V<float> b) { return 0; }
 __constant__ float weights[64];
 int declared(int a, int b);
+template __global__ void kernel<float, 4>(float* x);
 class Later;
 """
 
@@ -233,6 +234,7 @@ def test_items_of_a_file() -> None:
         ("function", {"operator"}),
         ("variable", {"weights"}),
         ("declaration", {"declared"}),
+        ("declaration", {"kernel"}),
         ("type", {"Later"}),
     ]
 

@@ -96,13 +96,22 @@ template <class Make> int run(const char* input, const char* output, unsigned sc
       if (bytes && fread(b.data, bytes, 1, r.file) != 1) return 1;
       buffers.push_back(b);
       memcpy(values[i].data(), &b.data, 8);
+#ifdef WAVESMITH_RACES
+      ref::watch(b.data, b.size);
+#endif
     } else if (bytes && fread(values[i].data(), bytes, 1, r.file) != 1) return 1;
     pointers[i] = values[i].data();
   }
   fclose(r.file);
+#ifdef WAVESMITH_RACES
+  ref::watch(ref::dynamic_shared, shared);
+#endif
   ref::schedule = schedule;
   ref::interleaved = schedule != 0;
   ref::launch(dim3(n[0], n[1], n[2]), dim3(n[3], n[4], n[5]), shared, make(kernel, pointers.data()));
+#ifdef WAVESMITH_RACES
+  if (ref::raced) ref::stop(ref::race, "two threads use the same memory and nothing orders them");
+#endif
   FILE* out = fopen(output, "wb");
   for (const Buffer& b : buffers) if (b.size) fwrite(b.data, b.size, 1, out);
   fclose(out);
