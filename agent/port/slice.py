@@ -17,6 +17,7 @@ _DEVICE_WORDS = frozenset({"__device__", "__global__", "__constant__", "__shared
 _DEVICE_MACROS = frozenset({"C10_DEVICE", "C10_HOST_DEVICE", "TORCH_HOST_DEVICE", "GLM_FUNC_QUALIFIER"})
 """Of libraries whose headers a project does not hold."""
 _NAMESPACE = re.compile(r"\bnamespace\s+([A-Za-z_]\w*(?:\s*::\s*\w+)*)\s*(?:\{|=)")
+_IDLE = re.compile(r"<<<|^\w+\([^)]*\)[\s\\]*template\s+(?!<)")
 _STANDARD_NAMESPACES = frozenset({"std", "literals", "chrono"})
 
 
@@ -27,24 +28,22 @@ class Macros:
     words: Mapping[str, frozenset[str]]
     device: frozenset[str]
     """Expand to `__device__` or `__global__`: what is declared with one is device code."""
-    launching: frozenset[str]
-    """Expand to a launch: whoever calls one is host code."""
+    idle: frozenset[str]
+    """Expand to a launch or to explicit instantiations: a use of one is nothing that a kernel needs."""
 
     @classmethod
     def of(cls, sources: Iterable[HipSource]) -> Macros:
         """The macros that the files define; of several definitions all count."""
         words: dict[str, set[str]] = defaultdict(set)
-        launching: set[str] = set()
+        idle: set[str] = set()
         for source in sources:
             for directive in source.directives:
                 m = re.match(r"\w+", directive.body) if directive.name == "define" else None
                 if m is not None:
                     words[m.group()] |= set(re.findall(r"[A-Za-z_]\w*", directive.body[m.end() :]))
-                    launching |= {m.group()} if "<<<" in directive.body else set()
+                    idle |= {m.group()} if _IDLE.search(directive.body) else set()
         device = _DEVICE_MACROS | _meaning(words, _DEVICE_WORDS)
-        return cls(
-            {n: frozenset(w) for n, w in words.items()}, device, frozenset(launching) | _meaning(words, launching)
-        )
+        return cls({n: frozenset(w) for n, w in words.items()}, device, frozenset(idle) | _meaning(words, idle))
 
 
 def _meaning(words: Mapping[str, set[str]], wanted: Iterable[str]) -> frozenset[str]:
@@ -154,12 +153,15 @@ class Slice:
         if item.kind == "using":
             return "namespace" in words and not words - self._namespaces - {"using", "namespace"}
         if item.kind == "macro-use":
-            return bool(words & self.macros.device) and not words & self.macros.launching
+            return bool(words & self.macros.device) and not words & self.macros.idle
         return False
 
     def _blank(self, pieces: list[str], path: str, item: Item) -> None:
         at = item.start
-        lines = [(d.start, d.end) for d in self.sources[path].directives if item.start < d.start < item.end]
+        lines = [
+            (d.start, d.end) for d in self.sources[path].directives
+            if item.start < d.start < item.end and d.name not in ("pragma", "include")
+        ]  # fmt: skip
         for start, end in [*lines, (item.end, item.end)]:
             for k in range(at, start):
                 if pieces[k] != "\n":

@@ -15,7 +15,7 @@ from agent.port.assemble import Assembled, new_path
 from agent.port.build import UnitBuild, options_for, reached_text, source_tree
 from agent.port.detectors import kernel_function
 from agent.port.includes import PathIndex, closure
-from agent.port.instantiate import instantiation_names, with_instantiations
+from agent.port.instantiate import instantiation_names, with_instantiations, without_prints
 from agent.port.original import Original, build_original
 from agent.port.reference_run import ParameterInfo, ReferenceProgram
 from agent.port.request import PortRequest, Project
@@ -39,7 +39,7 @@ MAX_CUT = 6
 """Launches that the emulator may give up on before the kernel counts as too long for it."""
 MIN_KERNEL_SECONDS = 5.0
 INSTRUCTION_BUDGET = 3_000_000
-RANDOM_HEADERS = re.compile(r"curand|hiprand|\bclock64\b|globaltimer|%clock")
+_RANDOM = re.compile(r"curand|hiprand")
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,6 @@ def _unit(
     if not pairs:
         return []
 
-    def plain(reason: str) -> list[KernelVerdict]:
-        return [KernelVerdict(p.kernel.name, p.path, p.function.line, Correctness.COMPILED, reason) for p in pairs]
-
-    random = RANDOM_HEADERS.search(source.uncommented)
-    if random is not None:
-        return plain(f"its results are random or timed ({random.group()}), so there is nothing to compare")
     spelled = [spell(p.kernel.name) for p in pairs]
     original = build_original(project, build.unit, spelled, request, toolchain)
     verdicts: list[KernelVerdict] = []
@@ -138,6 +132,8 @@ def _unit(
             reason = "the time for the execution of this file was used up"
             if number in original.left_out:
                 reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
+                if _RANDOM.search(reason):
+                    reason = "its results are random, so there is nothing to compare"
             verdicts.append(
                 KernelVerdict(found.kernel.name, found.path, found.function.line, Correctness.COMPILED, reason)
             )
@@ -166,8 +162,9 @@ def _code_objects(
     present = {f.name for k in kernels if (f := kernel_function(source.kernels, k)) is not None}
     wanted = [f for f in source.kernels if f.template and f.name not in present]
     names = [n for f in wanted for n in instantiation_names(f)]
-    if names:
-        text = with_instantiations(assembled.files[build.unit], names)
+    text = without_prints(assembled.files[build.unit])
+    if names or text != assembled.files[build.unit]:
+        text = with_instantiations(text, names)
         trial = replace(assembled, files={**assembled.files, build.unit: text})
         tree = source_tree(project, trial, request, build.unit)
         options = options_for(reached_text(build.unit, project, trial))

@@ -325,7 +325,8 @@ inline void __nanosleep(unsigned) { wavesmith_reference::yield_now(); }
 [[noreturn]] inline void __trap() { wavesmith_reference::stop(wavesmith_reference::undefined, "the kernel traps"); }
 inline void __brkpt() { __trap(); }
 inline void __prof_trigger(int) {}
-inline long long clock64() { static long long now = 0; return now += 16; }
+/// What a clock says is another thing under every schedule.
+inline long long clock64() { static long long now = 0; return now += 16 + 65536ll * wavesmith_reference::schedule; }
 inline unsigned __smid() { return 0; }
 
 // ---- warp intrinsics -------------------------------------------------------------------------------------------------
