@@ -20,7 +20,7 @@ from sandbox.toolchain import Toolchain
 
 EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported", 34: "race"}
 _RACE_FLAGS = ("-DWAVESMITH_RACES", "-fsanitize-coverage=func,trace-loads,trace-stores", "-fno-sanitize-link-runtime")
-_FORMAT = 7
+_FORMAT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,7 @@ def _compile(
             target.write_text(text, encoding="utf-8")
         flags = [
             "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", "-fwrapv", "-fsanitize=bounds", "-fsanitize-trap=all",
+            "-ftrivial-auto-var-init=zero", "-Xclang", "-no-enable-noundef-analysis",
             "-ffp-contract=on", *_cpu_flags(), *(_RACE_FLAGS if races else ()),
         ]  # fmt: skip
         command = [
