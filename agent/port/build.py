@@ -82,7 +82,7 @@ def options_for(text: str) -> HipOptions:
     """C++20 where the source shows that it needs it."""
     newer = re.search(r"#\s*include\s*<(concepts|span|bit|compare|ranges|source_location|numbers)>|\bconsteval\b", text)
     torch = _includes_torch(text)
-    return HipOptions(standard="c++20" if newer or torch else "c++17", timeout_s=600.0 if torch else 240.0)
+    return HipOptions(standard="c++20" if newer or torch else "c++17", timeout_s=1800.0 if torch else 240.0)
 
 
 def build_units(
