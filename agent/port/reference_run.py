@@ -35,6 +35,8 @@ class ParameterInfo:
     whole_bytes: int = 1
     """Size of what a pointer points to, for example 16 for float4."""
     constant: bool = False
+    single: bool = False
+    """Its double-precision values come from single-precision arithmetic, whose rounding differs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,7 +277,7 @@ def _between(seen: Values, got: Values) -> npt.NDArray[np.bool_]:
 def _same(p: ParameterInfo, a: Values, b: Values) -> npt.NDArray[np.bool_]:
     if p.element not in FLOATS:
         return np.equal(a, b)
-    width = min(p.element_bytes, 8) if p.element == "float" else 2
+    width = min(p.element_bytes, 4 if p.single else 8) if p.element == "float" else 2
     with np.errstate(all="ignore"):
         finite = a[np.isfinite(a)]
         scale = float(np.sqrt(np.mean(np.square(np.clip(finite, -1e100, 1e100))))) if finite.size else 1.0

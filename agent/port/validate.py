@@ -205,7 +205,9 @@ def _verdict(
 ) -> KernelVerdict:  # fmt: skip
     program = original.program
     assert program is not None, "a subject has an index into a program"
-    parameters = program.parameters[subject.index]
+    function = subject.function
+    single = re.search(r"\bfloat\b", source.masked[function.start : function.body.end]) is not None
+    parameters = [replace(p, single=single) for p in program.parameters[subject.index]]
     names = [p.name for p in subject.function.parameters]
     names = names if len(names) == len(parameters) else [""] * len(parameters)
 
