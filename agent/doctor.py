@@ -162,7 +162,10 @@ def _reach(target: Target, archs: set[str]) -> Reach:
 
 def fix(say: Callable[[str], None]) -> None:
     """Prepare what compiles HIP without a GPU, and the emulator's core. Raises `ToolMissing` when it cannot be had."""
+    from agent.port.prepare import prepare_port
     from sandbox.toolchain import prepare_toolchain
 
     prepare_toolchain(say)
     native.library()
+    say("preparing headers and probes of ports")
+    prepare_port()

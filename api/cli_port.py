@@ -35,6 +35,9 @@ def port(
     include_folder: Annotated[list[Path] | None, typer.Option("-I", help="Include folder of the build.")] = None,
     define: Annotated[list[str] | None, typer.Option("-D", help="Definition of the build.")] = None,
     contained: Annotated[bool, typer.Option("--contained", hidden=True)] = False,
+    rules: Annotated[
+        list[Path] | None, typer.Option(envvar="WAVESMITH_PORT_RULES", help="Rules of your own that you accepted.")
+    ] = None,
     execute: Annotated[bool, typer.Option(help="Compare with the original in emulation.")] = True,
     model: Annotated[
         str | None, typer.Option(metavar="PROVIDER:NAME", help="Language model that may propose repairs.")
@@ -48,6 +51,7 @@ def port(
     """Port CUDA sources to HIP: rewritten, repaired until they build, and compared with the original."""
     from agent.port.loop import port as run_port  # the engine is loaded when it is needed
     from agent.port.request import PortRequest
+    from agent.port.rule_table import accepted_rules
 
     if style not in ("hip", "inplace"):
         raise InputError(f"{style!r} is not a style.", remedy="Choose hip or inplace.")
@@ -64,6 +68,7 @@ def port(
         defines=tuple(define or ()),
         contained=contained,
         execute=execute,
+        rules=tuple(rule for file in rules or () for rule in accepted_rules(file)),
     )
     shown = make_progress(progress)
     asked = AskedModel(model, model_base_url, budget_usd, budget_tokens)
@@ -90,6 +95,8 @@ def _log_text(path: Path) -> str:
 
 def _show(result: PortResult, folder: Path) -> None:
     """Summary and refusals on stderr, the patch on stdout."""
+    from agent.port.rule_drafts import DRAFTS_FILE
+
     err.print(f"{result.outcome}: {result.summary}", markup=False)
     for refusal in result.refusals:
         err.print(f"  {refusal.file}:{refusal.line}: {refusal.reason} {refusal.route}", markup=False)
@@ -102,4 +109,6 @@ def _show(result: PortResult, folder: Path) -> None:
         else:
             sys.stdout.buffer.write(result.patch.encode("utf-8", "replace"))
             sys.stdout.buffer.flush()
+    if result.proposed_rules:
+        err.print(f"Proposed rules, to be read and accepted: {folder / DRAFTS_FILE}", markup=False)
     err.print(f"Report: {folder / 'report.md'}", markup=False)

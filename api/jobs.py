@@ -33,7 +33,7 @@ INPUT_FOLDER = "input"
 _KEPT_VARIABLES = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "ROCM_PATH", "HIP_PATH",
     "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
-    "WAVESMITH_CACHE_DIR", "WAVESMITH_TOOLCHAIN",
+    "WAVESMITH_CACHE_DIR", "WAVESMITH_TOOLCHAIN", "WAVESMITH_PORT_RULES",
 )  # fmt: skip
 _BUDGET_OPTIONS = (
     "model", "model_base_url", "budget_usd", "budget_tokens", "budget_minutes", "budget_evaluations",

@@ -22,6 +22,7 @@ import yaml
 from sandbox.compile_cache import CompileCache
 from sandbox.errors import InputError, SandboxError
 from sandbox.hip_diagnostics import Diagnostic, Note, parse_diagnostics
+from sandbox.hip_headers import forget, precompiled_runtime, starts_with_runtime
 from sandbox.toolchain import Toolchain
 from sandbox.yaml_text import FAST_LOADER
 
@@ -170,7 +171,11 @@ def _compile_in(
     folder: Path, tree: SourceTree, main: str, pass_name: str, toolchain: Toolchain, options: HipOptions, started: float
 ) -> HipBuild:
     command = compile_command(tree, main, pass_name, toolchain, options)
-    done = _limited_run(command, folder / "src", toolchain, options)
+    header = _precompiled(tree, main, pass_name, toolchain, options)
+    done = _limited_run([command[0], *header, *command[1:]], folder / "src", toolchain, options)
+    if header and done.returncode and "PCH file" in done.stderr:
+        forget(header)
+        done = _limited_run(command, folder / "src", toolchain, options)
     diagnostics = parse_diagnostics(done.stderr, str((folder / "src").resolve()), pass_name)
     failed = done.returncode != 0
     if failed and not any(d.severity == "error" for d in diagnostics):
@@ -184,6 +189,17 @@ def _compile_in(
         code = output.read_bytes()
         kernels = kernel_resources(code, toolchain)
     return HipBuild(pass_name, tuple(diagnostics), code, kernels, round(time.monotonic() - started, 3))
+
+
+def _precompiled(tree: SourceTree, main: str, pass_name: str, toolchain: Toolchain, options: HipOptions) -> list[str]:
+    """Words for HIP's runtime header as a precompiled one, where it is what `main` reads first and the build defines
+    nothing that the header could look at."""
+    plain = all(f.startswith("-W") or f == "-w" for f in tree.flags)
+    if not plain or tree.system_folders or tree.forced_includes or not starts_with_runtime(tree.files, main):
+        return []
+    arch = None if pass_name == HOST else pass_name
+    flags = [*toolchain.flags(arch), f"-std={options.standard}", options.optimize, *tree.flags]
+    return precompiled_runtime(arch, flags, toolchain)
 
 
 def _limited_run(

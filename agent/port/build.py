@@ -47,7 +47,7 @@ def source_tree(project: Project, assembled: Assembled, request: PortRequest, un
         flags += TORCH_FLAGS
     return SourceTree(
         files,
-        include_folders=(".", SHIMS_FOLDER, *_include_folders(project)),
+        include_folders=(".", SHIMS_FOLDER, *include_folders(project)),
         system_folders=tuple(folders),
         flags=(*flags, "-Wno-everything"),
     )
@@ -65,7 +65,7 @@ def _includes_torch(text: str) -> bool:
     return re.search(r"^[ \t]*#[ \t]*include[ \t]*[<\"](torch|ATen|c10)/", text, re.M) is not None
 
 
-def _include_folders(project: Project) -> list[str]:
+def include_folders(project: Project) -> list[str]:
     """Folders of the project that its quoted or angled includes are relative to."""
     index = PathIndex.of([*project.sources, *project.others])
     texts = {**{p: f.text for p, f in project.sources.items()}, **project.others}
@@ -82,7 +82,7 @@ def options_for(text: str) -> HipOptions:
     """C++20 where the source shows that it needs it."""
     newer = re.search(r"#\s*include\s*<(concepts|span|bit|compare|ranges|source_location|numbers)>|\bconsteval\b", text)
     torch = _includes_torch(text)
-    return HipOptions(standard="c++20" if newer or torch else "c++17", timeout_s=600.0 if torch else 240.0)
+    return HipOptions(standard="c++20" if newer or torch else "c++17", timeout_s=1800.0 if torch else 240.0)
 
 
 def build_units(

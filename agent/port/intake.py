@@ -25,6 +25,10 @@ VENDORED = frozenset(
 )  # fmt: skip
 """Folder names that hold code of others: read for includes, never rewritten."""
 KERNEL_SUFFIXES = (".cu", ".cuh")
+INLINE_HEAD = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n"
+"""What torch's `load_inline` puts in front of CUDA sources."""
+TORCH_INCLUDE = re.compile(r"#\s*include\s*[<\"](?:torch|ATen|c10)/")
+TORCH_NAMES = re.compile(r"\b(?:torch|at|c10)::")
 HOST_SUFFIXES = (".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inl", ".inc", ".hxx")
 CUDA_WORDS = re.compile(
     r"__global__|__device__|__host__|\bcuda[A-Z]\w+|\bcu[A-Z]\w+\s*\(|\bcuda::|\bcub::|\bcurand|\bcublas|<<<|\bthrust::"
@@ -223,21 +227,38 @@ def _vendored(name: str) -> bool:
 
 
 def _embedded(name: str, text: str, data: bytes) -> dict[str, ProjectFile]:
-    """CUDA texts of `load_inline(..., cuda_sources=...)`: string constants of the module that hold a kernel."""
+    """CUDA texts of `load_inline(..., cuda_sources=...)`: string constants that hold a kernel, named by the variable or
+    the argument they are given to. What `load_inline` puts in front of them is put in front here too."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return {}
     found: dict[str, ProjectFile] = {}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+    for name_of, value in _constants(tree):
+        if "__global__" not in value:
             continue
-        value = node.value
-        if isinstance(value, ast.Constant) and isinstance(value.value, str) and "__global__" in value.value:
-            variable = node.targets[0].id
-            path = f"{name.removesuffix('.py')}.{variable}.cu"
-            found[path] = ProjectFile(path, value.value, value.value.encode(), embedded=f"{name}:{variable}")
+        number = sum(f.embedded.split(":")[1] == name_of for f in found.values())
+        path = f"{name.removesuffix('.py')}.{name_of}{number or ''}.cu"
+        whole = value if TORCH_INCLUDE.search(value) or not TORCH_NAMES.search(value) else INLINE_HEAD + value
+        found[path] = ProjectFile(path, whole, whole.encode(), embedded=f"{name}:{name_of}")
     return found
+
+
+def _constants(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Strings with the variable they are assigned to, or the argument of `load_inline` they are given as."""
+    for node in ast.walk(tree):
+        pairs: list[tuple[str, ast.expr]] = []
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            pairs = [(node.targets[0].id, node.value)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            pairs = [(node.target.id, node.value)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "load_inline":
+            names = ("name", "cpp_sources", "cuda_sources")
+            pairs = [*zip(names, node.args, strict=False), *((k.arg, k.value) for k in node.keywords if k.arg)]
+        for label, value in pairs:
+            for item in value.elts if isinstance(value, ast.List | ast.Tuple) else [value]:
+                if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                    yield label, item.value
 
 
 def _check(project: Project) -> None:

@@ -24,6 +24,7 @@ from agent.port.rename import load_tables
 from agent.port.repair import by_file, repair
 from agent.port.request import PortRequest, Project
 from agent.port.result import Applied, Finding, KernelVerdict, Outcome, PortRefusal, PortResult, Round
+from agent.port.rule_drafts import ModelEdit, drafts
 from agent.port.rule_table import answer, answer_in_units
 from agent.port.unused import leave_out_unused
 from agent.port.validate import compiled_only, validate
@@ -46,6 +47,7 @@ class _State:
     builds: list[UnitBuild] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     refusals: list[PortRefusal] = field(default_factory=list)
+    model_edits: list[ModelEdit] = field(default_factory=list)
 
 
 def port(request: PortRequest, listener: Listener = lambda line: None, project: Project | None = None) -> PortResult:
@@ -145,7 +147,7 @@ def _next_round(
     rejected: list[str] = []
     texts = dict(state.assembled.files)
     back = {new_path(path): path for path in texts}
-    changed_units, unit_answers = answer_in_units(texts, project.units, errors)
+    changed_units, unit_answers = answer_in_units(texts, project.units, errors, request.rules)
     texts |= changed_units
     applied += [Applied(path, a.rule, a.detail) for path, a in unit_answers]
     for name, found in by_file(errors).items():
@@ -153,6 +155,8 @@ def _next_round(
         if path is None or path in changed_units:
             continue
         fresh, records, reasons = _answered(path, texts[path], found, request)
+        if request.proposer is not None and any(a.rule == "model" for a in records):
+            state.model_edits.append(ModelEdit(path, texts[path], fresh, tuple(found), request.proposer.name))
         texts[path] = fresh
         applied += records
         rejected += reasons
@@ -171,7 +175,7 @@ def _answered(
 ) -> tuple[str, list[Applied], list[str]]:
     """One file's text after this round, what was applied to it and what was not taken, with the reason."""
     rejected: list[str] = []
-    edited, answers = answer(text, found)
+    edited, answers = answer(text, found, own=request.rules)
     if edited != text:
         if (reason := refuse_edit(text, edited, path)) is None:
             return edited, [Applied(path, a.rule, a.detail) for a in answers], []
@@ -238,7 +242,7 @@ def _conclude(
     built = [b for b in state.builds if any(p != "host" and c.ok and c.code_object for p, c in b.passes.items())]
     if request.execute and built and not errors:
         say("executing the port against the original")
-        kernels = validate(built, project, state.assembled, request, toolchain)
+        kernels = validate(built, project, state.assembled, request, toolchain, say)
     elif built:
         reason = "it does not build for every target yet" if errors else "execution was not asked for"
         kernels = compiled_only(built, project, reason)
@@ -252,6 +256,7 @@ def _conclude(
         kernels=kernels, versions={**toolchain.versions(), "renames": load_tables().origin},
         notes=(*project.skipped, *said),
         build_commands=build_commands(units, project, state.assembled, request, toolchain),
+        proposed_rules=drafts(state.model_edits, errors),
     )  # fmt: skip
 
 

@@ -55,6 +55,11 @@ class ModelRepairer:
     _asked: dict[str, int] = field(default_factory=dict)
 
     @property
+    def name(self) -> str:
+        """Of the model."""
+        return self.model.name
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What the report says of it."""
         said = f"{self.model.name} was asked for repairs: {self.ledger.account}."

@@ -12,6 +12,7 @@ from agent.port.inplace import guarded
 from agent.port.report import markdown
 from agent.port.request import PortRequest, Project
 from agent.port.result import PortedFile, PortResult
+from agent.port.rule_drafts import DRAFTS_FILE
 from sandbox.errors import InputError
 
 
@@ -53,6 +54,8 @@ def write_output(result: PortResult, project: Project, request: PortRequest) -> 
         for path, text in result.shims.items():
             _write(out, path, text.encode())
         _write(out, "patch.diff", result.patch.encode("utf-8", "replace"))
+        if result.proposed_rules:
+            _write(out, DRAFTS_FILE, result.proposed_rules.encode())
         _write(out, "report.json", (json.dumps(result.to_json(), indent=1) + "\n").encode())
         _write(out, "report.md", markdown(result).encode())
     except OSError as e:

@@ -30,6 +30,8 @@ def markdown(result: PortResult) -> str:
         lines += [f"   - {a.file}: {a.rule}: {a.detail}" for a in r.applied]
         lines += [f"   - not taken: {text}" for text in r.rejected]
     lines.append("")
+    if result.proposed_rules:
+        lines += ["## Proposed rules", "", "```yaml", *result.proposed_rules.splitlines(), "```", ""]
     if result.diagnostics:
         lines += ["## Left over", "", *[f"- {d}" for d in result.diagnostics[:50]], ""]
     if result.findings:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from agent.port.includes import PathIndex, includes_of
+from agent.port.rule_table import DiagnosticRule
 
 Style = Literal["hip", "inplace"]
 
@@ -17,6 +18,10 @@ class Proposer(Protocol):
 
     def propose(self, path: str, text: str, diagnostics: tuple[str, ...]) -> str | None:
         """The whole new text of the file, or None."""
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -45,9 +50,13 @@ class PortRequest:
     """Follow no include of a single file out of its folder: what was uploaded is all there is."""
     execute: bool = True
     """Run the port against the original in emulation where a driver can be generated."""
+    execute_seconds: float = 600.0
+    """Wall time that the execution of all kernels may take; those it does not reach are reported so."""
     max_rounds: int = 8
     seed: int = 0
     proposer: Proposer | None = None
+    rules: tuple[DiagnosticRule, ...] = ()
+    """Accepted rules of one's own, asked after the table's."""
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,8 @@ class PortResult:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     build_commands: Mapping[str, str] = field(default_factory=dict)
+    proposed_rules: str = ""
+    """YAML rows that a model's repair suggests for the rule table, for a person to accept."""
 
     @property
     def exit_code(self) -> int:

@@ -7,18 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from sandbox.errors import WavesmithError
+from sandbox.errors import InputError, WavesmithError
 from sandbox.hip_diagnostics import Diagnostic
 from sandbox.hip_source import Edit, HipSource, apply_edits
 from sandbox.yaml_text import FAST_LOADER
 
 RULES_FILE = "diagnostic_rules.yaml"
 Text = Annotated[str, Field(min_length=1)]
+
+
+class Replacement(BaseModel):
+    """Text of a source and what stands in its place."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    old: Text
+    new: str
 
 
 class DiagnosticRule(BaseModel):
@@ -37,13 +46,17 @@ class DiagnosticRule(BaseModel):
     undefine: list[str] | None = None
     """Macros that the unit, not the file of the diagnostic, undefines before anything else."""
     action: Literal["hip_suggestion", "cast_call", "cast_here"] | None = None
+    replace: Replacement | None = None
+    """Wherever the old text stands in code of the diagnostic's file."""
+    status: Literal["accepted", "proposed"] = "accepted"
+    """A proposed rule answers nothing until a person accepts it."""
 
     @model_validator(mode="after")
     def _one_action(self) -> DiagnosticRule:
         for pattern in (self.message, self.identifier, self.header, self.text):
             re.compile(pattern)
-        if sum(a is not None for a in (self.rename, self.include, self.undefine, self.action)) != 1:
-            raise ValueError("a rule has exactly one of rename, include, undefine and action")
+        if sum(a is not None for a in (self.rename, self.include, self.undefine, self.action, self.replace)) != 1:
+            raise ValueError("a rule has exactly one of rename, include, undefine, action and replace")
         return self
 
     @property
@@ -70,24 +83,41 @@ def load_rules() -> tuple[DiagnosticRule, ...]:
     return parse_rules(text)
 
 
-def parse_rules(text: str) -> tuple[DiagnosticRule, ...]:
+def accepted_rules(path: Path) -> tuple[DiagnosticRule, ...]:
+    """The rules of a file of one's own that a person accepted; raises `InputError` when it is no table."""
+    try:
+        rules = parse_rules(path.read_text(encoding="utf-8"), path.name)
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "it is not UTF-8"
+        raise InputError(
+            f"the rules cannot be read ({reason}).", file=path, remedy="Give a YAML file of rules."
+        ) from None
+    except (WavesmithError, yaml.YAMLError) as e:
+        said = " ".join(str(e).split())
+        raise InputError(f"the rules are not right: {said}", file=path, remedy="Mend the row.") from None
+    return tuple(rule for rule in rules if rule.status == "accepted")
+
+
+def parse_rules(text: str, name: str = RULES_FILE) -> tuple[DiagnosticRule, ...]:
     """The rules of a table's text; ids are unique."""
     rows: list[Any] = yaml.load(text, FAST_LOADER) or []
+    if not isinstance(rows, list):
+        raise WavesmithError(f"{name}: a table is a list of rules.")
     rules: dict[str, DiagnosticRule] = {}
     for number, row in enumerate(rows, 1):
         try:
             rule = DiagnosticRule.model_validate(row)
         except (ValidationError, re.error) as e:
-            raise WavesmithError(f"{RULES_FILE}, row {number}: {e}") from None
+            raise WavesmithError(f"{name}, row {number}: {e}") from None
         if rule.id in rules:
-            raise WavesmithError(f"{RULES_FILE}, row {number}: {rule.id} appears twice.")
+            raise WavesmithError(f"{name}, row {number}: {rule.id} appears twice.")
         rules[rule.id] = rule
     return tuple(rules.values())
 
 
-def rule_for(d: Diagnostic) -> DiagnosticRule | None:
-    """The first rule of the table that answers a diagnostic."""
-    return next((rule for rule in load_rules() if rule.fits(d)), None)
+def rule_for(d: Diagnostic, own: Sequence[DiagnosticRule] = ()) -> DiagnosticRule | None:
+    """The first rule of the table that answers a diagnostic, then of one's `own` accepted ones."""
+    return next((rule for rule in (*load_rules(), *own) if rule.fits(d)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +128,9 @@ class Answer:
     detail: str
 
 
-def answer(text: str, diagnostics: Sequence[Diagnostic], *, placed: bool = True) -> tuple[str, list[Answer]]:
+def answer(
+    text: str, diagnostics: Sequence[Diagnostic], *, placed: bool = True, own: Sequence[DiagnosticRule] = ()
+) -> tuple[str, list[Answer]]:
     """The text with every diagnostic answered that a rule knows, all instances of a key at once.
 
     `placed` is False for diagnostics of another text, whose lines and columns mean nothing here.
@@ -107,7 +139,7 @@ def answer(text: str, diagnostics: Sequence[Diagnostic], *, placed: bool = True)
     edits: dict[Edit, None] = {}
     answers: dict[Answer, None] = {}
     for d in diagnostics:
-        rule = rule_for(d)
+        rule = rule_for(d, own)
         if rule is None or (rule.needs_place and not placed):
             continue
         made = list(_edits(rule, d, source))
@@ -122,10 +154,11 @@ def answer(text: str, diagnostics: Sequence[Diagnostic], *, placed: bool = True)
 
 
 def answer_in_units(
-    texts: Mapping[str, str], units: Sequence[str], diagnostics: Sequence[Diagnostic]
-) -> tuple[dict[str, str], list[tuple[str, Answer]]]:
+    texts: Mapping[str, str], units: Sequence[str], diagnostics: Sequence[Diagnostic],
+    own: Sequence[DiagnosticRule] = (),
+) -> tuple[dict[str, str], list[tuple[str, Answer]]]:  # fmt: skip
     """Answers that concern how a whole unit is compiled: the changed units, and what was done to which."""
-    wanted = {r.id: (r, d) for d in diagnostics if (r := rule_for(d)) is not None and r.undefine}
+    wanted = {r.id: (r, d) for d in diagnostics if (r := rule_for(d, own)) is not None and r.undefine}
     changed: dict[str, str] = {}
     answers: list[tuple[str, Answer]] = []
     for rule, d in wanted.values():
@@ -149,6 +182,8 @@ def _edits(rule: DiagnosticRule, d: Diagnostic, source: HipSource) -> Iterator[E
         yield from _include(_filled(rule.include, rule, d), source)
     elif rule.rename is not None:
         yield from _rename(d.symbol, _filled(rule.rename, rule, d), source)
+    elif rule.replace is not None:
+        yield from _replace(rule.replace, source)
     elif rule.action == "hip_suggestion":
         if (name := _suggested(d)) is not None:
             yield from _rename(d.symbol, name, source)
@@ -168,6 +203,13 @@ def _rename(old: str, new: str, source: HipSource) -> Iterator[Edit]:
     for token in source.code:
         if token.kind == "word" and token.text == old and old != new:
             yield Edit(token.start, token.end, new)
+
+
+def _replace(replacement: Replacement, source: HipSource) -> Iterator[Edit]:
+    starts = {t.start for t in source.code}
+    for m in re.finditer(re.escape(replacement.old), source.text):
+        if m.start() in starts:
+            yield Edit(m.start(), m.end(), replacement.new)
 
 
 def _include(name: str, source: HipSource) -> Iterator[Edit]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 
@@ -12,9 +15,9 @@ from agent.port.assemble import Assembled, new_path
 from agent.port.build import UnitBuild, options_for, reached_text, source_tree
 from agent.port.detectors import kernel_function
 from agent.port.includes import PathIndex, closure
-from agent.port.instantiate import instantiation_names, with_instantiations
-from agent.port.reference_run import ParameterInfo, ReferenceBuildError, ReferenceProgram, build_reference
-from agent.port.reference_source import reference_tree
+from agent.port.instantiate import instantiation_names, with_instantiations, without_prints
+from agent.port.original import Original, build_original
+from agent.port.reference_run import ParameterInfo, ReferenceProgram
 from agent.port.request import PortRequest, Project
 from agent.port.result import KernelVerdict, Trial
 from agent.port.trials import Comparison, Shape, compare, lds_is_unknown, make_arguments, shapes
@@ -27,11 +30,16 @@ from sandbox.hip_source import HipSource, KernelFunction
 from sandbox.toolchain import Toolchain
 from sandbox.verdict import Correctness
 
+Schedule = Literal["lockstep", "random"]
 WANTED_TRIALS = 3
 """Launches per kernel and target, with different shapes, seeds and value ranges."""
 MAX_TRIED = 40
+MORE_SCHEDULES = (3, 4, 5, 6, 7, 2)
+MAX_CUT = 6
+"""Launches that the emulator may give up on before the kernel counts as too long for it."""
+MIN_KERNEL_SECONDS = 5.0
 INSTRUCTION_BUDGET = 3_000_000
-RANDOM_HEADERS = re.compile(r"curand|hiprand|\bclock64\b|globaltimer|%clock")
+_RANDOM = re.compile(r"curand|hiprand")
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,7 @@ class _Subject:
     index: int
     codes: Mapping[str, CodeObject]
     max_threads: int
+    static_bytes: int
 
 
 def compiled_only(builds: Sequence[UnitBuild], project: Project, reason: str) -> tuple[KernelVerdict, ...]:
@@ -85,40 +94,57 @@ def _found(kernels: Sequence[KernelResources], unit: str, project: Project) -> l
 
 
 def validate(
-    builds: Sequence[UnitBuild], project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain
-) -> tuple[KernelVerdict, ...]:
-    """Verdicts of all kernels of all units."""
+    builds: Sequence[UnitBuild], project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[KernelVerdict, ...]:  # fmt: skip
+    """Verdicts of all kernels of all units. `say` receives one line per kernel."""
     verdicts: list[KernelVerdict] = []
-    for build in builds:
-        verdicts += _unit(build, project, assembled, request, toolchain)
+    deadline = time.monotonic() + request.execute_seconds
+    for number, build in enumerate(builds):
+        until = _share(deadline, len(builds) - number)
+        verdicts += _unit(build, project, assembled, request, toolchain, until, say)
     return tuple(verdicts)
 
 
+def _share(deadline: float, parts: int) -> float:
+    """Until when the first of `parts` equal parts of what is left may last."""
+    now = time.monotonic()
+    return now + max(MIN_KERNEL_SECONDS, (deadline - now) / parts)
+
+
 def _unit(
-    build: UnitBuild, project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain
-) -> list[KernelVerdict]:
+    build: UnitBuild, project: Project, assembled: Assembled, request: PortRequest, toolchain: Toolchain,
+    deadline: float, say: Callable[[str], None],
+) -> list[KernelVerdict]:  # fmt: skip
     source = HipSource(project.sources[build.unit].text)
     codes, kernels = _code_objects(build, source, project, assembled, request, toolchain)
     pairs = _found(kernels, build.unit, project)
     if not pairs:
         return []
 
-    def plain(reason: str) -> list[KernelVerdict]:
-        return [KernelVerdict(p.kernel.name, p.path, p.function.line, Correctness.COMPILED, reason) for p in pairs]
-
-    random = RANDOM_HEADERS.search(source.uncommented)
-    if random is not None:
-        return plain(f"its results are random or timed ({random.group()}), so there is nothing to compare")
     spelled = [spell(p.kernel.name) for p in pairs]
-    try:
-        program = build_reference(reference_tree(project, build.unit, spelled, request.defines), build.unit, toolchain)
-    except ReferenceBuildError as e:
-        return plain(f"the original cannot be run on a CPU: {e}")
+    original = build_original(project, build.unit, spelled, request, toolchain)
     verdicts: list[KernelVerdict] = []
-    for index, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
+    for number, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
+        program, index = original.program, original.places.get(number)
+        late = time.monotonic() > deadline
+        if program is None or index is None or late:
+            reason = "the time for the execution of this file was used up"
+            if number in original.left_out:
+                reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
+                if _RANDOM.search(reason):
+                    reason = "its results are random, so there is nothing to compare"
+            verdicts.append(
+                KernelVerdict(found.kernel.name, found.path, found.function.line, Correctness.COMPILED, reason)
+            )
+            continue
         threads = found.kernel.max_workgroup_threads
-        subject = _Subject(found.path, found.function, name, found.kernel.symbol, index, codes, threads)
-        verdicts.append(_verdict(subject, found.kernel, found.source, program, request))
+        subject = _Subject(
+            found.path, found.function, name, found.kernel.symbol, index, codes, threads, found.kernel.lds_bytes
+        )
+        until = _share(deadline, len(pairs) - number)
+        verdicts.append(_verdict(subject, found.kernel, found.source, original, request, until))
+        say(f"{name}: {verdicts[-1].reason or 'validated in emulation'}")
     return verdicts
 
 
@@ -136,8 +162,9 @@ def _code_objects(
     present = {f.name for k in kernels if (f := kernel_function(source.kernels, k)) is not None}
     wanted = [f for f in source.kernels if f.template and f.name not in present]
     names = [n for f in wanted for n in instantiation_names(f)]
-    if names:
-        text = with_instantiations(assembled.files[build.unit], names)
+    text = without_prints(assembled.files[build.unit])
+    if names or text != assembled.files[build.unit]:
+        text = with_instantiations(text, names)
         trial = replace(assembled, files={**assembled.files, build.unit: text})
         tree = source_tree(project, trial, request, build.unit)
         options = options_for(reached_text(build.unit, project, trial))
@@ -173,9 +200,14 @@ def _vector_name(m: re.Match[str]) -> str:
 
 
 def _verdict(
-    subject: _Subject, kernel: KernelResources, source: HipSource, program: ReferenceProgram, request: PortRequest
-) -> KernelVerdict:
-    parameters = program.parameters[subject.index]
+    subject: _Subject, kernel: KernelResources, source: HipSource, original: Original, request: PortRequest,
+    deadline: float,
+) -> KernelVerdict:  # fmt: skip
+    program = original.program
+    assert program is not None, "a subject has an index into a program"
+    function = subject.function
+    single = re.search(r"\bfloat\b", source.masked[function.start : function.body.end]) is not None
+    parameters = [replace(p, single=single) for p in program.parameters[subject.index]]
     names = [p.name for p in subject.function.parameters]
     names = names if len(names) == len(parameters) else [""] * len(parameters)
 
@@ -190,7 +222,8 @@ def _verdict(
     if "extern" in source.slice(subject.function.body) and lds_is_unknown(source, subject.function):
         reason = "it asks for more than 48 KB of LDS by a size that only a run tells, so no trial shows that it fits"
         return verdict(Correctness.COMPILED, reason)
-    trials, reason = _run_trials(subject, parameters, names, source, program, request)
+    launches = _launches(subject, parameters, names, source, program, request)
+    trials, reason = _run_trials(subject, parameters, launches, original, deadline)
     wrong = [t for t in trials if t.status == "different"]
     if wrong:
         return verdict(Correctness.COMPILED, f"{wrong[0].target}: {wrong[0].detail}", trials)
@@ -206,53 +239,117 @@ def _verdict(
     return verdict(Correctness.EMULATED, "", trials)
 
 
-def _run_trials(
+@dataclass(frozen=True)
+class _Launch:
+    """A launch that the original survives, and what it makes of its buffers: per schedule the bytes of each."""
+
+    shape: Shape
+    seed: int
+    arguments: Sequence[bytes | tuple[bytes]]
+    outcomes: Sequence[Sequence[bytes]]
+
+    @property
+    def buffers(self) -> tuple[list[bytes], list[list[bytes]]]:
+        """Each buffer before the launch, and after it under every schedule."""
+        given = [a[0] for a in self.arguments if isinstance(a, tuple)]
+        return given, [[outcome[i] for outcome in self.outcomes] for i in range(len(given))]
+
+
+def _launches(
     subject: _Subject, parameters: Sequence[ParameterInfo], names: Sequence[str], source: HipSource,
     program: ReferenceProgram, request: PortRequest,
-) -> tuple[list[Trial], str]:  # fmt: skip
+) -> Iterator[_Launch | str]:  # fmt: skip
+    """Launches worth a trial, and reasons why others are not."""
     numbers = [int(n) for n in re.findall(r"(?<![\w.])\d+(?![\w.])", subject.spelled.partition("<")[2])]
-    trials: list[Trial] = []
-    done = tried = 0
-    reason = ""
-    for shape in shapes(source, subject.function, numbers, min(1024, subject.max_threads)):
-        if done >= WANTED_TRIALS or tried >= MAX_TRIED:
-            break
-        tried += 1
+    useful = 0
+    candidates = shapes(source, subject.function, numbers, min(1024, subject.max_threads), subject.static_bytes)
+    for tried, shape in enumerate(islice(candidates, MAX_TRIED), 1):
         seed = request.seed * 1000 + tried
-        wide = done % 2 == 1
-        arguments = make_arguments(parameters, names, shape, np.random.default_rng(seed), wide=wide)
-        if arguments is None:
-            return trials, "no input can be made up for its parameters"
-        forward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments, reverse=False)
-        if forward.status != "ok" and wide:
-            arguments = make_arguments(parameters, names, shape, np.random.default_rng(seed), wide=False)
-            assert arguments is not None
-            forward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments, reverse=False)
-        if forward.status != "ok":
-            reason = f"the original fails on every launch that was made up: {forward.detail or forward.status}"
-            if forward.status in ("unsupported", "timeout"):
+        for wide in (True, False) if useful % 2 else (False,):
+            made = make_arguments(parameters, names, shape, np.random.default_rng(seed), wide=wide)
+            if made is None:
+                yield "no input can be made up for its parameters"
+                return
+            arguments = made
+            runs = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments)
+            if runs[0].status == "ok":
                 break
-            continue
-        backward = program.run(subject.index, shape.grid, shape.block, shape.shared_bytes, arguments, reverse=True)
-        if backward.status != "ok":
-            reason = f"the original fails when its threads run in another order: {backward.detail or backward.status}"
-            continue
-        given = [a[0] for a in arguments if isinstance(a, tuple)]
-        both = list(zip(given, forward.buffers, backward.buffers, strict=True))
-        itself = [compare(p, g, f, b, f) for p, (g, f, b) in zip(_pointers(parameters), both, strict=True)]
-        if not any(c.compared for c in itself):
-            free = any(c.free for c in itself)
-            reason = (
-                "its results depend on the order of its threads" if free else "it writes nothing on the tried launches"
-            )
-            continue
-        done += 1
-        schedule = "lockstep" if done == 1 else "random"
-        for target, code in subject.codes.items():
-            trials.append(_emulated(subject, code, target, shape, arguments, parameters, both, schedule, seed))
-        if any(t.status == "different" for t in trials):
+        failed = next((r for r in runs if r.status != "ok"), None)
+        if failed is not None and len(runs) == 1:
+            yield f"the original fails on every launch that was made up: {failed.detail or failed.status}"
+            if failed.status in ("unsupported", "timeout"):
+                return
+        elif failed is not None:
+            yield f"the original fails when its threads run in another order: {failed.detail or failed.status}"
+        else:
+            launch = _Launch(shape, seed, arguments, [r.buffers for r in runs])
+            itself = [compare(p, g, o, o[0]) for p, g, o in zip(_pointers(parameters), *launch.buffers, strict=True)]
+            if any(c.compared for c in itself):
+                useful += 1
+                yield launch
+            elif any(c.free for c in itself):
+                yield "its results depend on the order of its threads"
+            else:
+                yield "it writes nothing on the tried launches"
+
+
+def _races(subject: _Subject, launch: _Launch, original: Original) -> bool:
+    """Whether the original's threads race under this made-up launch, so that no result is the right one."""
+    shape = launch.shape
+    if original.racing is None:
+        return False
+    runs = original.racing.run(
+        subject.index, shape.grid, shape.block, shape.shared_bytes, launch.arguments, schedules=(0,), timeout_s=60.0
+    )
+    return runs[0].status == "race"
+
+
+def _wider(subject: _Subject, launch: _Launch, original: Original) -> _Launch | None:
+    """The launch with more schedules of the original: sums of atomics may have come out alike under two by chance."""
+    shape = launch.shape
+    if original.program is None:
+        return None
+    more = original.program.run(
+        subject.index, shape.grid, shape.block, shape.shared_bytes, launch.arguments, schedules=MORE_SCHEDULES
+    )
+    fresh = [r.buffers for r in more if r.status == "ok"]
+    return replace(launch, outcomes=[*launch.outcomes, *fresh]) if fresh else None
+
+
+def _run_trials(
+    subject: _Subject, parameters: Sequence[ParameterInfo], launches: Iterator[_Launch | str],
+    original: Original, deadline: float,
+) -> tuple[list[Trial], str]:  # fmt: skip
+    """Up to `WANTED_TRIALS` launches on every target, and the last reason why a launch was none."""
+    trials: list[Trial] = []
+    done = cut = 0
+    reason = ""
+    for launch in launches:
+        if isinstance(launch, str):
+            reason = launch
+        else:
+            schedule: Schedule = "lockstep" if done == 0 else "random"
+            made = [_emulated(subject, c, t, launch, parameters, schedule) for t, c in subject.codes.items()]
+            if any(t.status == "different" for t in made) and _races(subject, launch, original):
+                reason = "its threads race on the tried launches"
+                cut += 1
+                if cut >= MAX_CUT:
+                    break
+                continue
+            if any(t.status == "different" for t in made) and (wider := _wider(subject, launch, original)) is not None:
+                made = [_emulated(subject, c, t, wider, parameters, schedule) for t, c in subject.codes.items()]
+            whole = all(t.status != "skipped" for t in made)
+            trials = [*trials, *made]
+            done += whole
+            cut += not whole
+            if any(t.status == "different" for t in made):
+                break
+        if done >= WANTED_TRIALS or cut >= MAX_CUT:
             break
-    return trials, reason
+        if time.monotonic() > deadline:
+            reason = reason or "the time for its execution was used up"
+            break
+    return [t for t in trials if t.status != "skipped" or not done], reason
 
 
 def _pointers(parameters: Sequence[ParameterInfo]) -> list[ParameterInfo]:
@@ -260,13 +357,14 @@ def _pointers(parameters: Sequence[ParameterInfo]) -> list[ParameterInfo]:
 
 
 def _emulated(
-    subject: _Subject, code: CodeObject, target: str, shape: Shape, arguments: Sequence[bytes | tuple[bytes]],
-    parameters: Sequence[ParameterInfo], expected: Sequence[tuple[bytes, bytes, bytes]], schedule: str, seed: int,
+    subject: _Subject, code: CodeObject, target: str, launch: _Launch, parameters: Sequence[ParameterInfo],
+    schedule: Schedule,
 ) -> Trial:  # fmt: skip
+    shape, seed = launch.shape, launch.seed
     memory = Memory()
     given: list[object] = []
     buffers = []
-    for number, argument in enumerate(arguments):
+    for number, argument in enumerate(launch.arguments):
         if isinstance(argument, tuple):
             allocation = memory.allocate(f"argument {number}", np.frombuffer(argument[0], np.uint8).copy())
             buffers.append(allocation)
@@ -280,7 +378,7 @@ def _emulated(
     try:
         result = emulate(
             code, subject.symbol, shape.grid, shape.block, given, memory,  # type: ignore[arg-type]
-            dynamic_lds_bytes=shape.shared_bytes, schedule=schedule, seed=seed, instruction_budget=INSTRUCTION_BUDGET,  # type: ignore[arg-type]
+            dynamic_lds_bytes=shape.shared_bytes, schedule=schedule, seed=seed, instruction_budget=INSTRUCTION_BUDGET,
         )  # fmt: skip
     except InputError as e:
         return trial("skipped", str(e))
@@ -288,13 +386,16 @@ def _emulated(
         return trial("skipped", f"the emulator stopped: {result.reason}")
     if result.status != "completed":
         return trial("failed", f"{result.status}: {result.trap or result.reason}")
+    given_buffers, after = launch.buffers
     compared: list[Comparison] = [
-        compare(p, given_data, forward, backward, b.data.tobytes())
-        for p, (given_data, forward, backward), b in zip(_pointers(parameters), expected, buffers, strict=True)
+        compare(p, given_data, outcomes, b.data.tobytes())
+        for p, given_data, outcomes, b in zip(_pointers(parameters), given_buffers, after, buffers, strict=True)
     ]
     wrong = [c.difference for c in compared if c.difference is not None]
     if wrong:
         return trial("different", wrong[0])
+    if not any(c.compared for c in compared):
+        return trial("skipped", "its results depend on the order of its threads")
     notes = [str(f) for f in result.findings if f.kind == "lds_race"][:1]
     if unordered := sum(c.unordered for c in compared):
         notes.append(f"{unordered} elements depend on the order of threads and were compared as a set")

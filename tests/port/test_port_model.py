@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,11 @@ from agent.model import Message, Model, ModelError, Reply, ScriptedModel, Stop, 
 from agent.port.loop import port
 from agent.port.model_repair import MAX_FILE_ASKS, TOOLS, ModelRepairer
 from agent.port.request import PortRequest
+from agent.port.rule_drafts import DRAFTS_FILE, ModelEdit, drafts
+from agent.port.rule_table import accepted_rules, parse_rules
 from agent.spend import Ledger, Limits
+from sandbox.errors import InputError
+from sandbox.hip_diagnostics import Diagnostic
 
 SOURCE = """\
 __global__ void twice(const float* x, float* y, int n) {
@@ -91,3 +97,45 @@ def test_the_budget_and_the_number_of_conversations_hold() -> None:
     assert poor.propose("a.cu", SOURCE, ("error",)) is None
     assert "tokens" in poor.ended and poor.ledger.spent.calls == 0
     assert [t.name for t in TOOLS] == ["read_file", "search_knowledge", "submit_edits"]
+
+
+@pytest.mark.timeout(900)
+def test_an_accepted_repair_becomes_a_proposed_rule_that_works_once_it_is_accepted(file: Path, tmp_path: Path) -> None:
+    model = ScriptedModel([reply(edits("double_it(x[i])", "2.0f * x[i]"))])
+    out = tmp_path / "out"
+    request = PortRequest(file, targets=("gfx950",), execute=False)
+    result = port(replace(request, out=out, proposer=repairer(model)))
+    draft = out / DRAFTS_FILE
+    (row,) = parse_rules(draft.read_text())
+    assert (row.status, row.identifier) == ("proposed", "^double_it$")
+    assert row.replace is not None and (row.replace.old, row.replace.new) == ("double_it(x[i])", "2.0f * x[i]")
+    assert "proposed" in (out / "report.md").read_text() and result.proposed_rules == draft.read_text()
+    assert accepted_rules(draft) == ()
+    assert port(replace(request, rules=accepted_rules(draft))).exit_code == 3
+    draft.write_text(draft.read_text().replace("status: proposed", "status: accepted"))
+    again = port(replace(request, rules=accepted_rules(draft)))
+    assert not again.diagnostics and "2.0f * x[i]" in again.files[0].after
+    assert any(a.rule == row.id for r in again.rounds for a in r.applied)
+
+
+def edited(before: str, after: str, message: str, left: Sequence[Diagnostic] = ()) -> str:
+    d = Diagnostic("error", message, "a.hip", 1, 1, ("gfx942",))
+    return drafts([ModelEdit("a.cu", before, after, (d,), "m")], left)
+
+
+def test_what_a_repair_becomes() -> None:
+    message = "use of undeclared identifier 'cuFoo'"
+    (renamed,) = parse_rules(edited("f(cuFoo, 1); cuFoo;", "f(hipFoo, 1); hipFoo;", message))
+    assert renamed.rename == "hipFoo"
+    (included,) = parse_rules(edited("cuFoo(1);", '#include "foo.h"\ncuFoo(1);', message))
+    assert included.include == "foo.h"
+    assert edited("cuFoo(1);", "bar(1);", message, [Diagnostic("error", message, "b.hip", 9, 1)]) == ""
+    assert edited("cuFoo(1); g();", "cuFoo(1); h();", message) == ""
+    with pytest.raises(InputError, match="not right"):
+        accepted_rules(broken_table())
+
+
+def broken_table() -> Path:
+    path = Path(tempfile.mkdtemp()) / "rules.yaml"
+    path.write_text("[{id: a, message: x, why: y}]")
+    return path

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.port.host_code import host_names, without_host_code
 from agent.port.includes import Include, PathIndex
 from agent.port.intake import open_project
+from agent.port.items import items_of
 from agent.port.macros import macros_of_the_build
 from agent.port.repair import repair
 from agent.port.request import PortRequest
 from agent.port.result import PortRefusal
+from agent.port.slice import Slice
 from agent.port.unused import LEFT_OUT, leave_out_unused
 from sandbox.errors import InputError
 from sandbox.hip_guards import UNDEFINED
@@ -166,23 +167,76 @@ HOST = """\
 struct Timer { cudaEvent_t e; void start() { cudaEventRecord(e); } };
 struct Pair { int a, b; };
 BOTH inline int both(Pair p) { return p.a + p.b; }
-__global__ void k() {}
+__global__ void k() { both({width(), 1}); }
 void launch() { LAUNCH(k); }
 template <typename T> void outer(T t) { launch(); }
 void outermost() { Timer t; outer(1); }
 constexpr int width() { return 4; }
+constexpr int depth = width();
+__global__ void other(Pair p) { both(p); }
 int plain(int v) { return v; }
 """
 
 
-def test_host_code_is_what_uses_the_host_whoever_calls_it() -> None:
-    assert host_names([HOST]) == {"Timer", "launch", "outer", "outermost"}
-    left = without_host_code(HOST)
-    assert left.count("\n") == HOST.count("\n")
-    for name in ("Pair", "both", "__global__ void k", "width", "plain"):
-        assert name in left
-    for name in ("Timer", "launch()", "outer("):
-        assert name not in left
+def test_a_slice_holds_what_the_kernels_reach() -> None:
+    sliced = Slice({"a.cu": HOST}).texts(["k"])["a.cu"]
+    assert sliced.count("\n") == HOST.count("\n")
+    for name in ("struct Pair", "BOTH inline int both(Pair p)", "__global__ void k(", "constexpr int width()"):
+        assert name in sliced
+    for name in ("Timer", "launch(", "outer", "int plain", "void other"):
+        assert name not in sliced
+
+
+def test_what_a_compiler_complains_of_is_found_as_member_function_or_item() -> None:
+    slice_ = Slice({"a.cu": HOST})
+    line = 1 + HOST[: HOST.index("cudaEventRecord")].count("\n")
+    found = slice_.blame("a.cu", line)
+    assert found is not None and found.names == {"start"}
+    slice_.dropped.add(("a.cu", found.start))
+    again = slice_.blame("a.cu", line)
+    assert again is not None and again.names == {"Timer"}
+
+
+ITEMS = """\
+namespace n { extern "C" {
+template <typename T = decltype(f(1)), int N = (3 > 2)> struct __align__(16) V : public B<T> { T v[N]; } one, *two;
+} }
+extern "C" __global__ void __launch_bounds__(64, 2) kernel(float* x) { if (x) { x[0] = 1; } }
+DISPATCH(float)
+DISPATCH(half);
+static const int table[] = {1, 2}, other = f(3);
+typedef struct { int a; } Named;
+typedef void (*callback)(int);
+using Alias = V<float>;
+using namespace std;
+enum Kind : int { FIRST, SECOND };
+__device__ float operator+(V<float> a, V<float> b) { return 0; }
+__constant__ float weights[64];
+int declared(int a, int b);
+template __global__ void kernel<float, 4>(float* x);
+class Later;
+"""
+
+
+def test_items_of_a_file() -> None:
+    found = [(i.kind, set(i.names)) for i in items_of(HipSource(ITEMS))]
+    assert found == [
+        ("type", {"V", "one", "two"}),
+        ("function", {"kernel"}),
+        ("macro-use", set()),
+        ("macro-use", set()),
+        ("variable", {"table", "other"}),
+        ("type", {"Named"}),
+        ("alias", {"callback"}),
+        ("alias", {"Alias"}),
+        ("using", set()),
+        ("type", {"Kind", "FIRST", "SECOND"}),
+        ("function", {"operator"}),
+        ("variable", {"weights"}),
+        ("declaration", {"declared"}),
+        ("declaration", {"kernel"}),
+        ("type", {"Later"}),
+    ]
 
 
 def test_a_definition_for_another_compiler_is_none() -> None:

@@ -2,6 +2,10 @@
 #pragma once
 #include "vectors.h"
 #include <cfenv>
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+using std::signbit;
 template <class A, class B, class C = typename std::common_type<A, B>::type> constexpr C max(A a, B b) { return (C)a < (C)b ? (C)b : (C)a; }
 template <class A, class B, class C = typename std::common_type<A, B>::type> constexpr C min(A a, B b) { return (C)b < (C)a ? (C)b : (C)a; }
 inline float __expf(float x) { return expf(x); }

@@ -33,7 +33,7 @@
 #define alignas(...) __attribute__((aligned(__VA_ARGS__)))
 
 namespace wavesmith_reference {
-enum Exit { fault = 30, deadlock = 31, undefined = 32, unsupported = 33 };
+enum Exit { fault = 30, deadlock = 31, undefined = 32, unsupported = 33, race = 34 };
 [[noreturn]] inline void stop(Exit code, const char* why) {
   fprintf(stderr, "reference: %s\n", why);
   fflush(stderr);
@@ -59,7 +59,7 @@ struct Meeting {
   alignas(16) unsigned char results[32][32];
 };
 struct Warp {
-  unsigned alive = 0;
+  unsigned alive = 0, met = 0;
   std::map<unsigned, Meeting> meetings;
 };
 inline std::vector<Fiber> fibers;
@@ -67,11 +67,32 @@ inline std::vector<Warp> warps;
 inline ucontext_t scheduler;
 inline Fiber* current = nullptr;
 inline unsigned long long votes = 0, votes_result = 0, barrier_arrivals = 0;
-inline bool reverse_order = false, interleaved = false;
+/// 0: blocks and threads one after another. 1: threads of a block in reverse. 2: blocks too. From 3 on: both in a mixed order.
+inline unsigned schedule = 0;
+inline bool interleaved = false;
+inline unsigned mixed(unsigned k, unsigned count) {
+  unsigned step = 7 + 2 * schedule;
+  while (std::gcd(step, count) != 1) step += 2;
+  return (unsigned)(((unsigned long long)k * step + 5 * schedule) % count);
+}
+inline unsigned thread_order(unsigned k, unsigned count) { return schedule == 0 ? k : schedule <= 2 ? count - 1 - k : mixed(k, count); }
+inline unsigned long long block_order(unsigned long long k, unsigned long long count) { return schedule <= 1 || count > 0x7fffffff ? k : schedule == 2 ? count - 1 - k : mixed((unsigned)k, (unsigned)count); }
 inline std::function<void()> body;
 inline constexpr size_t stack_bytes = 256 * 1024;
 inline char* stacks = nullptr;
-alignas(256) inline unsigned char dynamic_shared[256 * 1024];
+alignas(4096) inline unsigned char dynamic_shared[256 * 1024];
+
+// ---- races: compiled in for a second look at a launch, with a call at every load and store ---------------------------
+inline unsigned barriers = 0, quiet = 0;
+/// While one lives, accesses are an atomic's and race with nothing.
+struct Quiet { Quiet() { quiet++; } ~Quiet() { quiet--; } };
+#ifdef WAVESMITH_RACES
+struct Access { unsigned long long thread; unsigned barriers, meetings; };
+struct Shadow { const unsigned char* base; std::vector<Access> written, read; };
+inline std::vector<Shadow> shadows;
+inline bool raced = false;
+inline unsigned long long block_number = 0;
+#endif
 }  // namespace wavesmith_reference
 
 struct uint3 { unsigned x, y, z; };
@@ -92,6 +113,27 @@ inline void resume(Fiber& f) {
   swapcontext(&scheduler, &f.context);
   current = nullptr;
 }
+#ifdef WAVESMITH_RACES
+#define WAVESMITH_UNSEEN __attribute__((no_sanitize("coverage")))
+WAVESMITH_UNSEEN inline bool apart(const Access& a, const Access& b) {
+  if (!a.thread || a.thread == b.thread) return false;
+  if (a.thread >> 11 != b.thread >> 11) return true;
+  return a.barriers == b.barriers && ((a.thread & 2047) / 32 != (b.thread & 2047) / 32 || a.meetings == b.meetings);
+}
+WAVESMITH_UNSEEN inline void touch(const void* p, size_t size, bool store) {
+  if (!current || quiet) return;
+  const Access now{(block_number + 1) << 11 | current->rank, barriers, warps[current->warp].met};
+  for (Shadow& s : shadows) {
+    const size_t at = (const unsigned char*)p - s.base;
+    if (at >= s.written.size()) continue;
+    for (size_t i = at; i < at + size && i < s.written.size(); i++) {
+      raced |= apart(s.written[i], now) || (store && apart(s.read[i], now));
+      (store ? s.written : s.read)[i] = now;
+    }
+  }
+}
+inline void watch(const void* base, size_t size) { shadows.push_back({(const unsigned char*)base, std::vector<Access>(size), std::vector<Access>(size)}); }
+#endif
 inline void leave() { swapcontext(&current->context, &scheduler); }
 inline void trampoline() {
   body();
@@ -109,6 +151,7 @@ inline void publish_ready(Warp& w) {
       m.published = m.arrived;
       m.arrived = 0;
       m.generation++;
+      w.met++;
     }
   }
 }
@@ -166,7 +209,7 @@ inline bool run_warp(unsigned index, unsigned total) {
   for (;;) {
     bool ran = false;
     for (unsigned k = 0; k < count; k++) {
-      Fiber& f = fibers[first + (reverse_order ? count - 1 - k : k)];
+      Fiber& f = fibers[first + thread_order(k, count)];
       if (f.state == State::meeting && w.meetings[f.wait_mask].generation != f.generation) f.state = State::runnable;
       if (f.state != State::runnable) continue;
       f.yielded = false;
@@ -183,13 +226,14 @@ inline void run_block(unsigned total) {
   const unsigned warp_count = (total + 31) / 32;
   for (;;) {
     bool any = false;
-    for (unsigned k = 0; k < warp_count; k++) any |= run_warp(reverse_order ? warp_count - 1 - k : k, total);
+    for (unsigned k = 0; k < warp_count; k++) any |= run_warp(thread_order(k, warp_count), total);
     unsigned waiting = 0, done = 0;
     for (unsigned i = 0; i < total; i++) waiting += fibers[i].state == State::barrier, done += fibers[i].state == State::done;
     if (done == total) return;
     if (waiting && waiting + done == total) {
       votes_result = votes;
       votes = 0;
+      barriers++;
       for (unsigned i = 0; i < total; i++) if (fibers[i].state == State::barrier) fibers[i].state = State::runnable;
     } else if (!any) {
       stop(deadlock, "threads wait for others that never come");
@@ -203,11 +247,17 @@ inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<voi
   gridDim = grid;
   blockDim = block;
   body = std::move(kernel);
-  for (unsigned z = 0; z < grid.z; z++)
-    for (unsigned y = 0; y < grid.y; y++)
-      for (unsigned x = 0; x < grid.x; x++) {
-        blockIdx = {x, y, z};
-        memset(dynamic_shared, poison, sizeof dynamic_shared);
+  const size_t used = (shared_bytes + 4095) / 4096 * 4096;
+  mprotect(dynamic_shared, used, PROT_READ | PROT_WRITE);
+  mprotect(dynamic_shared + used, sizeof dynamic_shared - used, PROT_NONE);
+  const unsigned long long blocks = (unsigned long long)grid.x * grid.y * grid.z;
+  for (unsigned long long number = 0; number < blocks; number++) {
+        const unsigned long long b = block_order(number, blocks);
+        blockIdx = {(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)};
+        memset(dynamic_shared, poison, used);
+#ifdef WAVESMITH_RACES
+        block_number = b;
+#endif
         fibers.assign(total, Fiber{});
         warps.assign((total + 31) / 32, Warp{});
         for (unsigned i = 0; i < total; i++) {
@@ -225,12 +275,22 @@ inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<voi
           makecontext(&f.context, trampoline, 0);
         }
         run_block(total);
-      }
+  }
 }
 struct Config { dim3 grid, block; size_t shared; };
 inline Config config(dim3 grid, dim3 block, size_t shared = 0, const void* = nullptr) { return {grid, block, shared}; }
 }  // namespace wavesmith_reference
 
+#ifdef WAVESMITH_RACES
+#define WAVESMITH_TOUCHES(N) \
+  extern "C" WAVESMITH_UNSEEN void __sanitizer_cov_load##N(const void* p) { wavesmith_reference::touch(p, N, false); } \
+  extern "C" WAVESMITH_UNSEEN void __sanitizer_cov_store##N(const void* p) { wavesmith_reference::touch(p, N, true); }
+WAVESMITH_TOUCHES(1)
+WAVESMITH_TOUCHES(2)
+WAVESMITH_TOUCHES(4)
+WAVESMITH_TOUCHES(8)
+WAVESMITH_TOUCHES(16)
+#endif
 #define __global__
 #define __device__
 #define __host__
@@ -265,16 +325,22 @@ inline void __nanosleep(unsigned) { wavesmith_reference::yield_now(); }
 [[noreturn]] inline void __trap() { wavesmith_reference::stop(wavesmith_reference::undefined, "the kernel traps"); }
 inline void __brkpt() { __trap(); }
 inline void __prof_trigger(int) {}
-inline long long clock64() { static long long now = 0; return now += 16; }
+/// What a clock says is another thing under every schedule.
+inline long long clock64() { static long long now = 0; return now += 16 + 65536ll * wavesmith_reference::schedule; }
 inline unsigned __smid() { return 0; }
 
 // ---- warp intrinsics -------------------------------------------------------------------------------------------------
 namespace wavesmith_reference {
 template <class T> T value_of(const Meeting& m, unsigned lane) { T v; memcpy(&v, m.results[lane], sizeof(T)); return v; }
+/// What a lane reads that takes no part in a shuffle is undefined: another value under every schedule.
+template <class T> T undefined_value(T v) {
+  if (schedule) memset((void*)&v, (int)(0x2a + 24 * schedule & 0x7f), sizeof(T));
+  return v;
+}
 template <class T> T pick(unsigned mask, T v, unsigned from) {
   static_assert(sizeof(T) <= 32, "value too large");
   const Meeting& m = meet(mask, &v, sizeof(T));
-  return m.published >> from & 1u ? value_of<T>(m, from) : v;
+  return m.published >> from & 1u ? value_of<T>(m, from) : undefined_value(v);
 }
 inline unsigned gather_votes(unsigned mask, bool p) {
   const Meeting& m = meet(mask, &p, sizeof p);
@@ -283,33 +349,44 @@ inline unsigned gather_votes(unsigned mask, bool p) {
   return r;
 }
 inline unsigned lane() { return current->lane; }
+/// A reduction of the lanes of a mask: in order, or, as CUDA leaves the order open, pairwise.
 template <class T, class F> T fold(unsigned mask, T v, F f) {
   const Meeting& m = meet(mask, &v, sizeof(T));
-  bool first = true;
-  T r{};
-  for (unsigned i = 0; i < 32; i++) {
-    if (!(m.published >> i & 1u)) continue;
-    const T x = value_of<T>(m, i);
-    r = first ? x : f(r, x);
-    first = false;
+  T values[32];
+  unsigned count = 0;
+  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u) values[count++] = value_of<T>(m, i);
+  if (schedule == 0) {
+    for (unsigned i = 1; i < count; i++) values[0] = f(values[0], values[i]);
+  } else {
+    for (unsigned half; count > 1; count = half) {
+      half = (count + 1) / 2;
+      for (unsigned i = 0; i + half < count; i++) values[i] = f(values[i], values[i + half]);
+    }
   }
-  return r;
+  return values[0];
 }
 }  // namespace wavesmith_reference
 inline void __syncwarp(unsigned mask = 0xffffffffu) { char c = 0; wavesmith_reference::meet(mask, &c, 1); }
+namespace wavesmith_reference {
+inline void check_width(int width) { if (width < 1 || width > 32 || (width & (width - 1))) stop(undefined, "a shuffle's width is no power of two up to 32"); }
+}  // namespace wavesmith_reference
 template <class T> T __shfl_sync(unsigned mask, T v, int source, int width = 32) {
+  wavesmith_reference::check_width(width);
   const unsigned base = wavesmith_reference::lane() / width * width;
   return wavesmith_reference::pick(mask, v, base + (unsigned)source % width);
 }
 template <class T> T __shfl_up_sync(unsigned mask, T v, unsigned d, int width = 32) {
+  wavesmith_reference::check_width(width);
   const unsigned l = wavesmith_reference::lane(), in = l % width;
   return wavesmith_reference::pick(mask, v, in >= d ? l - d : l);
 }
 template <class T> T __shfl_down_sync(unsigned mask, T v, unsigned d, int width = 32) {
+  wavesmith_reference::check_width(width);
   const unsigned l = wavesmith_reference::lane(), in = l % width;
   return wavesmith_reference::pick(mask, v, in + d < (unsigned)width ? l + d : l);
 }
 template <class T> T __shfl_xor_sync(unsigned mask, T v, int x, int width = 32) {
+  wavesmith_reference::check_width(width);
   const unsigned l = wavesmith_reference::lane(), to = l ^ (unsigned)x;
   return wavesmith_reference::pick(mask, v, to < 32 && to / width <= l / width ? to : l);
 }
@@ -353,7 +430,7 @@ inline unsigned __lanemask_ge() { return ~__lanemask_lt(); }
 
 // ---- atomics ---------------------------------------------------------------------------------------------------------
 #define WAVESMITH_ATOMIC(NAME, RESULT) \
-  template <class T> T NAME(T* p, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); const T old = *p; *p = RESULT; return old; } \
+  template <class T> T NAME(T* p, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); const wavesmith_reference::Quiet quiet; const T old = *p; *p = RESULT; return old; } \
   template <class T> T NAME##_block(T* p, typename std::common_type<T>::type v) { return NAME(p, v); } \
   template <class T> T NAME##_system(T* p, typename std::common_type<T>::type v) { return NAME(p, v); }
 WAVESMITH_ATOMIC(atomicAdd, (T)(old + v))
@@ -363,14 +440,14 @@ WAVESMITH_ATOMIC(atomicMax, old < v ? v : old)
 WAVESMITH_ATOMIC(atomicAnd, (T)(old & v))
 WAVESMITH_ATOMIC(atomicOr, (T)(old | v))
 WAVESMITH_ATOMIC(atomicXor, (T)(old ^ v))
-template <class T> T atomicExch(T* p, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); const T old = *p; *p = v; wavesmith_reference::yield_now(); return old; }
+template <class T> T atomicExch(T* p, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); T old; { const wavesmith_reference::Quiet quiet; old = *p; *p = v; } wavesmith_reference::yield_now(); return old; }
 template <class T> T atomicExch_block(T* p, typename std::common_type<T>::type v) { return atomicExch(p, v); }
 template <class T> T atomicExch_system(T* p, typename std::common_type<T>::type v) { return atomicExch(p, v); }
-template <class T> T atomicCAS(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); const T old = *p; if (memcmp(&old, &c, sizeof(T)) == 0) *p = v; else wavesmith_reference::yield_now(); return old; }
+template <class T> T atomicCAS(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { wavesmith_reference::interleave(); T old; bool same; { const wavesmith_reference::Quiet quiet; old = *p; same = memcmp(&old, &c, sizeof(T)) == 0; if (same) *p = v; } if (!same) wavesmith_reference::yield_now(); return old; }
 template <class T> T atomicCAS_block(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { return atomicCAS(p, c, v); }
 template <class T> T atomicCAS_system(T* p, typename std::common_type<T>::type c, typename std::common_type<T>::type v) { return atomicCAS(p, c, v); }
-inline unsigned atomicInc(unsigned* p, unsigned limit) { wavesmith_reference::interleave(); const unsigned old = *p; *p = old >= limit ? 0 : old + 1; return old; }
-inline unsigned atomicDec(unsigned* p, unsigned limit) { wavesmith_reference::interleave(); const unsigned old = *p; *p = old == 0 || old > limit ? limit : old - 1; return old; }
+inline unsigned atomicInc(unsigned* p, unsigned limit) { wavesmith_reference::interleave(); const wavesmith_reference::Quiet quiet; const unsigned old = *p; *p = old >= limit ? 0 : old + 1; return old; }
+inline unsigned atomicDec(unsigned* p, unsigned limit) { wavesmith_reference::interleave(); const wavesmith_reference::Quiet quiet; const unsigned old = *p; *p = old == 0 || old > limit ? limit : old - 1; return old; }
 inline unsigned atomicInc_block(unsigned* p, unsigned l) { return atomicInc(p, l); }
 inline unsigned atomicDec_block(unsigned* p, unsigned l) { return atomicDec(p, l); }
 inline unsigned atomicInc_system(unsigned* p, unsigned l) { return atomicInc(p, l); }

@@ -129,7 +129,8 @@ template <class T, int X, int N, BlockStoreAlgorithm A = BLOCK_STORE_DIRECT, int
   template <class It> void Store(It out, T (&in)[N], int valid) { for (int i = 0; i < N; i++) if (at(i) < valid) out[at(i)] = in[i]; __syncthreads(); }
 };
 template <class K, int X, int N, class V = NullType, int = 4, bool = true, BlockScanAlgorithm = BLOCK_SCAN_WARP_SCANS, int = 0, int Y = 1, int Z = 1, int = 0> struct BlockRadixSort {
-  struct TempStorage { std::pair<K, V> items[1024 * N]; };
+  struct Item { K first; V second; };
+  struct TempStorage { Item items[1024 * N]; };
   TempStorage& t;
   explicit BlockRadixSort(TempStorage& s) : t(s) {}
   void sorted(K (&k)[N], V* v, bool down, bool striped) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <csignal>
 #include <sys/resource.h>
+#include <sys/wait.h>
 namespace wavesmith_driver {
 namespace ref = wavesmith_reference;
 template <class T> struct Element { static const char* name() { return std::is_floating_point<T>::value ? "float" : std::is_same<T, bool>::value ? "bool" : std::is_integral<T>::value || std::is_enum<T>::value ? std::is_signed<T>::value ? "int" : "uint" : "raw"; } static constexpr size_t size = sizeof(T); };
@@ -55,16 +56,16 @@ struct Reader {
 inline void on_fault(int) { static const char text[] = "reference: memory access outside every buffer\n"; (void)!write(2, text, sizeof text - 1); _exit(ref::fault); }
 inline void on_bounds(int) { static const char text[] = "reference: index outside an array\n"; (void)!write(2, text, sizeof text - 1); _exit(ref::fault); }
 struct Buffer { unsigned char* data; size_t size; };
-/// A buffer whose end touches an unmapped page and whose start is close behind one.
+/// A buffer whose end touches unmapped memory, far from every other buffer: an index out of one must not end up in the next.
 inline Buffer guarded(size_t size) {
-  const size_t page = 4096, pages = (size + page - 1) / page + 2;
-  unsigned char* base = (unsigned char*)mmap(nullptr, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  mprotect(base + page, (pages - 2) * page, PROT_READ | PROT_WRITE);
+  const size_t page = 4096, far = (size_t)48 << 20, pages = (size + page - 1) / page + 1;
+  unsigned char* base = (unsigned char*)mmap(nullptr, pages * page + 2 * far, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED || mprotect(base + far, pages * page, PROT_READ | PROT_WRITE)) ref::stop(ref::unsupported, "no room for the buffers");
   const size_t rounded = (size + 15) / 16 * 16;
-  return {base + page + ((pages - 2) * page - std::min(rounded, (pages - 2) * page)), size};
+  return {base + far + (pages * page - rounded), size};
 }
-/// input: kernel, grid[3], block[3], shared bytes, reverse, argument count, then per argument: 1 + bytes of a buffer, or 0 + raw value.
-template <class Make> int run(const char* input, const char* output, Make make) {
+/// input: kernel, grid[3], block[3], shared bytes, argument count, then per argument: 1 + bytes of a buffer, or 0 + raw value.
+template <class Make> int run(const char* input, const char* output, unsigned schedule, Make make) {
   static char alternate[65536];
   stack_t s{};
   s.ss_sp = alternate;
@@ -83,7 +84,7 @@ template <class Make> int run(const char* input, const char* output, Make make) 
   const unsigned kernel = r.get<unsigned>();
   unsigned n[6];
   for (unsigned& v : n) v = r.get<unsigned>();
-  const unsigned shared = r.get<unsigned>(), order = r.get<unsigned>(), count = r.get<unsigned>();
+  const unsigned shared = r.get<unsigned>(), count = r.get<unsigned>();
   std::vector<Buffer> buffers;
   std::vector<std::array<unsigned char, 256>> values(count);
   std::vector<void*> pointers(count);
@@ -95,16 +96,51 @@ template <class Make> int run(const char* input, const char* output, Make make) 
       if (bytes && fread(b.data, bytes, 1, r.file) != 1) return 1;
       buffers.push_back(b);
       memcpy(values[i].data(), &b.data, 8);
+#ifdef WAVESMITH_RACES
+      ref::watch(b.data, b.size);
+#endif
     } else if (bytes && fread(values[i].data(), bytes, 1, r.file) != 1) return 1;
     pointers[i] = values[i].data();
   }
   fclose(r.file);
-  ref::reverse_order = ref::interleaved = order != 0;
+#ifdef WAVESMITH_RACES
+  ref::watch(ref::dynamic_shared, shared);
+#endif
+  ref::schedule = schedule;
+  ref::interleaved = schedule != 0;
   ref::launch(dim3(n[0], n[1], n[2]), dim3(n[3], n[4], n[5]), shared, make(kernel, pointers.data()));
+#ifdef WAVESMITH_RACES
+  if (ref::raced) ref::stop(ref::race, "two threads use the same memory and nothing orders them");
+#endif
   FILE* out = fopen(output, "wb");
   for (const Buffer& b : buffers) if (b.size) fwrite(b.data, b.size, 1, out);
   fclose(out);
   fflush(stdout);
+  return 0;
+}
+/// The launch under several schedules, each in a process of its own; one that goes wrong ends the row.
+/// `words`: the input, where the exit codes go, then pairs of a schedule and the file for its buffers (what was said goes
+/// to the same name with `.error` behind it).
+template <class Make> int several(int count, char** words, Make make) {
+  FILE* codes = fopen(words[1], "wb");
+  if (!codes) return 1;
+  for (int i = 2; i + 1 < count; i += 2) {
+    fflush(nullptr);
+    const pid_t child = fork();
+    if (child < 0) return 1;
+    if (child == 0) {
+      if (!freopen((std::string(words[i + 1]) + ".error").c_str(), "wb", stderr)) _exit(1);
+      const int code = run(words[0], words[i + 1], (unsigned)atoi(words[i]), make);
+      fflush(nullptr);
+      _exit(code);
+    }
+    int state = 0;
+    waitpid(child, &state, 0);
+    const int code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    fprintf(codes, "%d ", code);
+    if (code) break;
+  }
+  fclose(codes);
   return 0;
 }
 }  // namespace wavesmith_driver

@@ -167,8 +167,25 @@ inline unsigned short __half_as_ushort(__half v) { return v.__x; }
 inline short __half_as_short(__half v) { return (short)v.__x; }
 inline __half __ushort_as_half(unsigned short v) { return __half(__half_raw{v}); }
 inline __half __short_as_half(short v) { return __half(__half_raw{(unsigned short)v}); }
-inline int __half2int_rn(__half v) { return (int)rintf((float)v); }
-inline int __half2int_rz(__half v) { return (int)(float)v; }
+namespace wavesmith_reference {
+/// CUDA's conversions to integers: no number is 0, what is out of range is the nearest that is in it.
+template <class T> T half_to_integer(double v) {
+  if (std::isnan(v)) return 0;
+  if (v <= (double)std::numeric_limits<T>::lowest()) return std::numeric_limits<T>::lowest();
+  return v >= (double)std::numeric_limits<T>::max() ? std::numeric_limits<T>::max() : (T)v;
+}
+}  // namespace wavesmith_reference
+#define WAVESMITH_TO_INTEGER(NAME, H, T, SHORT) \
+  inline T NAME##2##SHORT##_rn(H v) { return wavesmith_reference::half_to_integer<T>(std::nearbyint((double)(float)v)); } \
+  inline T NAME##2##SHORT##_rz(H v) { return wavesmith_reference::half_to_integer<T>(std::trunc((double)(float)v)); } \
+  inline T NAME##2##SHORT##_rd(H v) { return wavesmith_reference::half_to_integer<T>(std::floor((double)(float)v)); } \
+  inline T NAME##2##SHORT##_ru(H v) { return wavesmith_reference::half_to_integer<T>(std::ceil((double)(float)v)); }
+#define WAVESMITH_TO_INTEGERS(NAME, H) \
+  WAVESMITH_TO_INTEGER(NAME, H, int, int) WAVESMITH_TO_INTEGER(NAME, H, unsigned, uint) \
+  WAVESMITH_TO_INTEGER(NAME, H, short, short) WAVESMITH_TO_INTEGER(NAME, H, unsigned short, ushort) \
+  WAVESMITH_TO_INTEGER(NAME, H, long long, ll) WAVESMITH_TO_INTEGER(NAME, H, unsigned long long, ull)
+WAVESMITH_TO_INTEGERS(__half, __half)
+WAVESMITH_TO_INTEGERS(__bfloat16, __nv_bfloat16)
 inline __half __int2half_rn(int v) { return __half(v); }
 inline __half __uint2half_rn(unsigned v) { return __half(v); }
 inline __nv_bfloat16 __float2bfloat16(float v) { return __nv_bfloat16(v); }
@@ -184,9 +201,6 @@ inline __nv_bfloat16 __float2bfloat16_rz(float v) { return v != v ? __ushort_as_
 inline __nv_bfloat16 __float2bfloat16_rd(float v) { const __nv_bfloat16 t = __float2bfloat16_rz(v); return (float)t > v ? __ushort_as_bfloat16((unsigned short)(t.__x + 1)) : t; }
 inline __nv_bfloat16 __float2bfloat16_ru(float v) { const __nv_bfloat16 t = __float2bfloat16_rz(v); return (float)t < v ? __ushort_as_bfloat16((unsigned short)(t.__x + 1)) : t; }
 inline float __bfloat162float(__nv_bfloat16 v) { return (float)v; }
-inline int __bfloat162int_rn(__nv_bfloat16 v) { return (int)rintf((float)v); }
-inline int __bfloat162int_rz(__nv_bfloat16 v) { return (int)(float)v; }
-inline unsigned __bfloat162uint_rz(__nv_bfloat16 v) { return (unsigned)(float)v; }
 inline __nv_bfloat162 __float2bfloat162_rn(float v) { return {__nv_bfloat16(v), __nv_bfloat16(v)}; }
 inline __nv_bfloat162 __floats2bfloat162_rn(float a, float b) { return {__nv_bfloat16(a), __nv_bfloat16(b)}; }
 inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {__nv_bfloat16(v.x), __nv_bfloat16(v.y)}; }

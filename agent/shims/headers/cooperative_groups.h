@@ -27,9 +27,9 @@ class warp_group {
   __device__ __forceinline__ unsigned num_threads() const { return size(); }
   __device__ __forceinline__ unsigned thread_rank() const { return (unsigned)__builtin_popcount(members_ & ((1u << lane()) - 1u)); }
   __device__ __forceinline__ void sync() const { detail::fence(); }
-  template <class T> __device__ __forceinline__ T shfl(T v, int rank) const { return read_lane(v, detail::nth_lane(members_, (unsigned)rank % size())); }
-  template <class T> __device__ __forceinline__ T shfl_down(T v, unsigned d) const { const unsigned r = thread_rank() + d; return read_lane(v, r < size() ? detail::nth_lane(members_, r) : lane()); }
-  template <class T> __device__ __forceinline__ T shfl_up(T v, unsigned d) const { const unsigned r = thread_rank(); return read_lane(v, r >= d ? detail::nth_lane(members_, r - d) : lane()); }
+  template <class T> __device__ __forceinline__ T shfl(__attribute__((maybe_undef)) T v, int rank) const { return read_lane(v, detail::nth_lane(members_, (unsigned)rank % size())); }
+  template <class T> __device__ __forceinline__ T shfl_down(__attribute__((maybe_undef)) T v, unsigned d) const { const unsigned r = thread_rank() + d; return read_lane(v, r < size() ? detail::nth_lane(members_, r) : lane()); }
+  template <class T> __device__ __forceinline__ T shfl_up(__attribute__((maybe_undef)) T v, unsigned d) const { const unsigned r = thread_rank(); return read_lane(v, r >= d ? detail::nth_lane(members_, r - d) : lane()); }
   __device__ __forceinline__ unsigned ballot(int p) const { return packed(ballot32(p != 0)); }
   __device__ __forceinline__ int any(int p) const { return (ballot32(p != 0) & members_) != 0; }
   __device__ __forceinline__ int all(int p) const { return (ballot32(p == 0) & members_) == 0; }
@@ -110,10 +110,10 @@ template <unsigned Size, class Parent = void> class thread_block_tile : public w
   static __device__ __forceinline__ unsigned meta_group_rank() { return detail::block_rank() / Size; }
   static __device__ __forceinline__ unsigned meta_group_size() { return (detail::block_size() + Size - 1) / Size; }
   static __device__ __forceinline__ void sync() { detail::fence(); }
-  template <class T> __device__ __forceinline__ T shfl(T v, int rank) const { return read_lane(v, first() | ((unsigned)rank & (Size - 1u))); }
-  template <class T> __device__ __forceinline__ T shfl_down(T v, unsigned d) const { return read_lane(v, thread_rank() + d < Size ? lane() + d : lane()); }
-  template <class T> __device__ __forceinline__ T shfl_up(T v, unsigned d) const { return read_lane(v, thread_rank() >= d ? lane() - d : lane()); }
-  template <class T> __device__ __forceinline__ T shfl_xor(T v, unsigned m) const { return read_lane(v, (thread_rank() ^ m) < Size ? lane() ^ m : lane()); }
+  template <class T> __device__ __forceinline__ T shfl(__attribute__((maybe_undef)) T v, int rank) const { return read_lane(v, first() | ((unsigned)rank & (Size - 1u))); }
+  template <class T> __device__ __forceinline__ T shfl_down(__attribute__((maybe_undef)) T v, unsigned d) const { return read_lane(v, thread_rank() + d < Size ? lane() + d : lane()); }
+  template <class T> __device__ __forceinline__ T shfl_up(__attribute__((maybe_undef)) T v, unsigned d) const { return read_lane(v, thread_rank() >= d ? lane() - d : lane()); }
+  template <class T> __device__ __forceinline__ T shfl_xor(__attribute__((maybe_undef)) T v, unsigned m) const { return read_lane(v, (thread_rank() ^ m) < Size ? lane() ^ m : lane()); }
   __device__ __forceinline__ unsigned ballot(int p) const { return (ballot32(p != 0) & members_) >> first(); }
   template <class T> __device__ __forceinline__ unsigned match_any(T v) const { return warp_group::match_any(v); }
 
@@ -185,12 +185,12 @@ template <class T> struct greater { __host__ __device__ __forceinline__ T operat
 template <class T> struct bit_and { __host__ __device__ __forceinline__ T operator()(T a, T b) const { return a & b; } };
 template <class T> struct bit_or { __host__ __device__ __forceinline__ T operator()(T a, T b) const { return a | b; } };
 template <class T> struct bit_xor { __host__ __device__ __forceinline__ T operator()(T a, T b) const { return a ^ b; } };
-template <unsigned S, class P, class T, class F> static __device__ __forceinline__ T reduce(const thread_block_tile<S, P>& g, T value, F&& op) {
+template <unsigned S, class P, class T, class F> static __device__ __forceinline__ T reduce(const thread_block_tile<S, P>& g, __attribute__((maybe_undef)) T value, F&& op) {
 #pragma unroll
   for (unsigned step = S / 2; step > 0; step >>= 1) value = op(value, g.shfl_xor(value, step));
   return value;
 }
-template <class T, class F> static __device__ __forceinline__ T reduce(const coalesced_group& g, T value, F&& op) {
+template <class T, class F> static __device__ __forceinline__ T reduce(const coalesced_group& g, __attribute__((maybe_undef)) T value, F&& op) {
   unsigned lanes = g.wavesmith_members();
   T result = read_lane(value, (unsigned)__builtin_ctz(lanes));
   for (lanes &= lanes - 1; lanes; lanes &= lanes - 1) result = op(result, read_lane(value, (unsigned)__builtin_ctz(lanes)));
@@ -210,7 +210,7 @@ template <class G, class A, class T, class F> static __device__ __forceinline__ 
 //@ contract: exact
 namespace wavesmith {
 namespace cg {
-template <class G, class T, class F> static __device__ __forceinline__ T inclusive_scan(const G& g, T value, F&& op) {
+template <class G, class T, class F> static __device__ __forceinline__ T inclusive_scan(const G& g, __attribute__((maybe_undef)) T value, F&& op) {
   const unsigned rank = g.thread_rank(), size = g.size();
   for (unsigned d = 1; d < size; d <<= 1) {
     const T other = g.shfl_up(value, d);
@@ -218,12 +218,12 @@ template <class G, class T, class F> static __device__ __forceinline__ T inclusi
   }
   return value;
 }
-template <class G, class T> static __device__ __forceinline__ T inclusive_scan(const G& g, T value) { return inclusive_scan(g, value, plus<T>()); }
-template <class G, class T, class F> static __device__ __forceinline__ T exclusive_scan(const G& g, T value, F&& op) {
+template <class G, class T> static __device__ __forceinline__ T inclusive_scan(const G& g, __attribute__((maybe_undef)) T value) { return inclusive_scan(g, value, plus<T>()); }
+template <class G, class T, class F> static __device__ __forceinline__ T exclusive_scan(const G& g, __attribute__((maybe_undef)) T value, F&& op) {
   const T before = g.shfl_up(inclusive_scan(g, value, op), 1);
   return g.thread_rank() == 0 ? T() : before;
 }
-template <class G, class T> static __device__ __forceinline__ T exclusive_scan(const G& g, T value) { return exclusive_scan(g, value, plus<T>()); }
+template <class G, class T> static __device__ __forceinline__ T exclusive_scan(const G& g, __attribute__((maybe_undef)) T value) { return exclusive_scan(g, value, plus<T>()); }
 }  // namespace cg
 }  // namespace wavesmith
 //@ end

@@ -1,3 +1,38 @@
+//@ entry: half_to_integers
+//@ provides: __half2int_rn, __half2int_rd, __half2int_ru, __half2uint_rn, __half2uint_rd, __half2uint_ru, __half2short_rn, __half2short_rd, __half2short_ru, __half2ushort_rn, __half2ushort_rd, __half2ushort_ru, __half2ll_rn, __half2ll_rd, __half2ll_ru, __half2ull_rn, __half2ull_rd, __half2ull_ru
+//@ includes: hip/hip_fp16.h
+//@ contract: exact
+//@ note: HIP's own versions drop the fraction, whatever their names say
+//@ rename: wavesmith
+namespace wavesmith {
+template <class T> static __host__ __device__ __forceinline__ T integer_of(float v) {
+  constexpr bool is_signed = T(-1) < T(0);
+  constexpr T high = is_signed ? T(((unsigned long long)1 << (sizeof(T) * 8 - 1)) - 1) : T(-1), low = is_signed ? T(-high - 1) : T(0);
+  if (v != v) return 0;
+  if (v <= (float)low) return low;
+  return v >= (float)high ? high : (T)v;
+}
+static __host__ __device__ __forceinline__ int __half2int_rn(__half v) { return integer_of<int>(__builtin_rintf(__half2float(v))); }
+static __host__ __device__ __forceinline__ int __half2int_rd(__half v) { return integer_of<int>(__builtin_floorf(__half2float(v))); }
+static __host__ __device__ __forceinline__ int __half2int_ru(__half v) { return integer_of<int>(__builtin_ceilf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned __half2uint_rn(__half v) { return integer_of<unsigned>(__builtin_rintf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned __half2uint_rd(__half v) { return integer_of<unsigned>(__builtin_floorf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned __half2uint_ru(__half v) { return integer_of<unsigned>(__builtin_ceilf(__half2float(v))); }
+static __host__ __device__ __forceinline__ short __half2short_rn(__half v) { return integer_of<short>(__builtin_rintf(__half2float(v))); }
+static __host__ __device__ __forceinline__ short __half2short_rd(__half v) { return integer_of<short>(__builtin_floorf(__half2float(v))); }
+static __host__ __device__ __forceinline__ short __half2short_ru(__half v) { return integer_of<short>(__builtin_ceilf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned short __half2ushort_rn(__half v) { return integer_of<unsigned short>(__builtin_rintf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned short __half2ushort_rd(__half v) { return integer_of<unsigned short>(__builtin_floorf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned short __half2ushort_ru(__half v) { return integer_of<unsigned short>(__builtin_ceilf(__half2float(v))); }
+static __host__ __device__ __forceinline__ long long __half2ll_rn(__half v) { return integer_of<long long>(__builtin_rintf(__half2float(v))); }
+static __host__ __device__ __forceinline__ long long __half2ll_rd(__half v) { return integer_of<long long>(__builtin_floorf(__half2float(v))); }
+static __host__ __device__ __forceinline__ long long __half2ll_ru(__half v) { return integer_of<long long>(__builtin_ceilf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned long long __half2ull_rn(__half v) { return integer_of<unsigned long long>(__builtin_rintf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned long long __half2ull_rd(__half v) { return integer_of<unsigned long long>(__builtin_floorf(__half2float(v))); }
+static __host__ __device__ __forceinline__ unsigned long long __half2ull_ru(__half v) { return integer_of<unsigned long long>(__builtin_ceilf(__half2float(v))); }
+}  // namespace wavesmith
+//@ end
+
 //@ entry: bfloat16_names
 //@ provides: nv_bfloat16, nv_bfloat162, nv_half, nv_half2, __nv_half, __nv_half2
 //@ includes: hip/hip_bf16.h, hip/hip_fp16.h

@@ -1,3 +1,13 @@
+//@ entry: find_first_set
+//@ provides: __ffsll
+//@ contract: exact
+//@ note: HIP's overloads leave a call with an int ambiguous
+//@ rename: wavesmith
+namespace wavesmith {
+static __host__ __device__ __forceinline__ int __ffsll(long long v) { return __builtin_ffsll(v); }
+}  // namespace wavesmith
+//@ end
+
 //@ entry: directed_core
 //@ contract: exact
 namespace wavesmith {

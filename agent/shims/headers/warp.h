@@ -6,7 +6,7 @@ inline constexpr int warp_size = 32;
 static __device__ __forceinline__ unsigned lane() { return __lane_id() & 31u; }
 static __device__ __forceinline__ unsigned half_of(unsigned long long wave) { return (unsigned)(wave >> (__lane_id() & 32u)); }
 static __device__ __forceinline__ unsigned ballot32(bool predicate) { return half_of(__builtin_amdgcn_ballot_w64(predicate)); }
-template <class T> static __device__ __forceinline__ T read_lane(T value, unsigned lane32) {
+template <class T> static __device__ __forceinline__ T read_lane(__attribute__((maybe_undef)) T value, unsigned lane32) {
   static_assert(__is_trivially_copyable(T), "a warp shuffle moves trivially copyable values");
   constexpr unsigned words = (sizeof(T) + 3) / 4;
   int raw[words] = {};
@@ -27,18 +27,18 @@ template <class T> static __device__ __forceinline__ T read_lane(T value, unsign
 //@ rename: wavesmith
 //@ note: width 32, mask not checked (HIP's own versions trap unless the mask equals the active lanes of 64)
 namespace wavesmith {
-template <class M, class T> static __device__ __forceinline__ T __shfl_sync(M, T value, int source, int width = 32) {
+template <class M, class T> static __device__ __forceinline__ T __shfl_sync(M, __attribute__((maybe_undef)) T value, int source, int width = 32) {
   return read_lane(value, (lane() & ~(unsigned)(width - 1)) | ((unsigned)source & (unsigned)(width - 1)));
 }
-template <class M, class T> static __device__ __forceinline__ T __shfl_up_sync(M, T value, unsigned delta, int width = 32) {
+template <class M, class T> static __device__ __forceinline__ T __shfl_up_sync(M, __attribute__((maybe_undef)) T value, unsigned delta, int width = 32) {
   const unsigned from = lane() - (delta & 31u), first = lane() & ~(unsigned)(width - 1);
   return read_lane(value, (int)from < (int)first ? lane() : from);
 }
-template <class M, class T> static __device__ __forceinline__ T __shfl_down_sync(M, T value, unsigned delta, int width = 32) {
+template <class M, class T> static __device__ __forceinline__ T __shfl_down_sync(M, __attribute__((maybe_undef)) T value, unsigned delta, int width = 32) {
   const unsigned from = lane() + (delta & 31u), last = lane() | (unsigned)(width - 1);
   return read_lane(value, from > last ? lane() : from);
 }
-template <class M, class T> static __device__ __forceinline__ T __shfl_xor_sync(M, T value, int mask, int width = 32) {
+template <class M, class T> static __device__ __forceinline__ T __shfl_xor_sync(M, __attribute__((maybe_undef)) T value, int mask, int width = 32) {
   const unsigned from = lane() ^ ((unsigned)mask & 31u), last = lane() | (unsigned)(width - 1);
   return read_lane(value, from > last ? lane() : from);
 }
@@ -118,7 +118,7 @@ static __device__ __forceinline__ unsigned __lanemask_ge() { return ~__lanemask_
 //@ rename: wavesmith
 //@ note: values are compared bit by bit
 namespace wavesmith {
-template <class T> static __device__ __forceinline__ bool same_as_first(T value) {
+template <class T> static __device__ __forceinline__ bool same_as_first(__attribute__((maybe_undef)) T value) {
   constexpr unsigned words = (sizeof(T) + 3) / 4;
   int raw[words] = {};
   __builtin_memcpy(raw, &value, sizeof(T));
@@ -127,7 +127,7 @@ template <class T> static __device__ __forceinline__ bool same_as_first(T value)
   for (unsigned i = 0; i < words; i++) same = same && raw[i] == __builtin_amdgcn_readfirstlane(raw[i]);
   return same;
 }
-template <class M, class T> static __device__ __forceinline__ unsigned __match_any_sync(M mask, T value) {
+template <class M, class T> static __device__ __forceinline__ unsigned __match_any_sync(M mask, __attribute__((maybe_undef)) T value) {
   unsigned result = 0;
   for (bool done = false; !done;) {
     const bool same = same_as_first(value);
@@ -136,7 +136,7 @@ template <class M, class T> static __device__ __forceinline__ unsigned __match_a
   }
   return result;
 }
-template <class M, class T> static __device__ __forceinline__ unsigned __match_all_sync(M mask, T value, int* predicate) {
+template <class M, class T> static __device__ __forceinline__ unsigned __match_all_sync(M mask, __attribute__((maybe_undef)) T value, int* predicate) {
   const unsigned matching = __match_any_sync(mask, value), everyone = ballot32(true) & (unsigned)mask;
   *predicate = matching == everyone;
   return *predicate ? (unsigned)mask : 0u;
@@ -151,7 +151,7 @@ template <class M, class T> static __device__ __forceinline__ unsigned __match_a
 //@ rename: wavesmith
 //@ note: over the active lanes of the mask within the logical warp
 namespace wavesmith {
-template <class T, class F> static __device__ __forceinline__ T reduce32(unsigned mask, T value, F op) {
+template <class T, class F> static __device__ __forceinline__ T reduce32(unsigned mask, __attribute__((maybe_undef)) T value, F op) {
   unsigned lanes = ballot32(true) & mask;
   if (lanes == 0xffffffffu) {
 #pragma unroll

@@ -1,5 +1,5 @@
 // integer intrinsics: bits, bytes, funnel shifts, averages, high products
-#include <hip/hip_runtime.h>
+#include "shims/wavesmith_compat.h"
 __global__ void ints(const unsigned* a, const int* b, unsigned* o, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return;
   unsigned x = a[i]; int y = b[i];
@@ -8,5 +8,5 @@ __global__ void ints(const unsigned* a, const int* b, unsigned* o, int n) {
 }
 __global__ void longs(const unsigned long long* a, long long* o, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return;
-  o[i] = (long long)(__brevll(a[i]) ^ __umul64hi(a[i], 0x123456789abcull)) + __clzll((long long)a[i]) + __ffsll((long long)a[i]) + __popcll(a[i]);
+  o[i] = (long long)(__brevll(a[i]) ^ __umul64hi(a[i], 0x123456789abcull)) + __clzll((long long)a[i]) + wavesmith::__ffsll((long long)a[i]) + __popcll(a[i]);
 }

@@ -1,0 +1,105 @@
+"""The CPU model of CUDA as headers, and precompiled and kept: reading them costs more than compiling a kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from agent.shims.catalogue import load_catalogue
+from sandbox.compile_cache import CompileCache, cache_root
+from sandbox.toolchain import Toolchain
+
+HEADER = "model.h"
+_KEPT_MODELS = 4
+"""Precompiled headers of other toolchains and versions that stay."""
+
+
+@cache
+def model_files() -> Mapping[str, str]:
+    """The model's headers by name; `HEADER` includes all that a program needs."""
+    folder = resources.files("agent.port") / "reference"
+    files = {r.name: r.read_text(encoding="utf-8") for r in folder.iterdir() if r.name.endswith(".h")}
+    arithmetic = load_catalogue()["ptx_arithmetic"].text
+    macros = {"WAVESMITH_FN": "static inline", "WAVESMITH_FN_PLAIN": "inline", "WAVESMITH_CTOR": "inline"}
+    head = "#pragma once\n" + "".join(f"#define {name} {text}\n" for name, text in macros.items())
+    files["ptx_arithmetic.h"] = head + arithmetic + "\n"
+    files["ptx_host.h"] = files["ptx_host.h"].replace(
+        '#include "cub.h"', '#include "cub.h"\n#include "ptx_arithmetic.h"'
+    )
+    return {**files, HEADER: '#include "ptx_host.h"\n#include "driver.h"\n'}
+
+
+@cache
+def model_namespaces() -> frozenset[str]:
+    """Namespaces that the model opens."""
+    return frozenset(n for text in model_files().values() for n in re.findall(r"\bnamespace\s+(\w+)", text))
+
+
+@cache
+def model_digest() -> str:
+    """Changes with the text of the model."""
+    return hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(model_files().items())).encode()).hexdigest()
+
+
+def model_flags(flags: Sequence[str], toolchain: Toolchain, folder: Path) -> list[str]:
+    """What brings the model into a program compiled with `flags`: precompiled and kept in the user's cache, or, where
+    nothing is kept, as headers written to `folder`."""
+    if CompileCache.default() is None:
+        _write(folder)
+        return ["-include", str(folder / HEADER)]
+    key = hashlib.sha256("\0".join([model_digest(), toolchain.digest, *flags]).encode()).hexdigest()[:24]
+    kept = cache_root() / "reference" / key
+    compiled = kept / "model.pch"
+    if not compiled.exists() and not _precompile(kept, flags, toolchain):
+        _write(folder)
+        return ["-include", str(folder / HEADER)]
+    with suppress(OSError):
+        kept.touch()
+    return ["-include-pch", str(compiled)]
+
+
+def _write(folder: Path) -> None:
+    """Each header in one piece, so that others may read them meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in model_files().items():
+        path = folder / name
+        if not path.exists():
+            with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".new-", delete=False, encoding="utf-8") as file:
+                file.write(text)
+            Path(file.name).replace(path)
+
+
+def _precompile(kept: Path, flags: Sequence[str], toolchain: Toolchain) -> bool:
+    """Compile where it stays, because the result names its headers; False when that cannot be written."""
+    new = kept / f".new-{os.getpid()}-{threading.get_ident()}.pch"
+    words = [str(toolchain.clang), *flags, "-x", "c++-header", "-Xclang", "-fno-pch-timestamp", HEADER, "-o", new.name]
+    try:
+        _write(kept)
+        done = subprocess.run(
+            words, cwd=kept, env=toolchain.environment(), capture_output=True, text=True, errors="replace",
+            timeout=300, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            return False
+        new.replace(kept / "model.pch")
+    except OSError:
+        return False
+    _tidy(kept.parent)
+    return True
+
+
+def _tidy(folder: Path) -> None:
+    with suppress(OSError):
+        kept = sorted((p for p in folder.iterdir() if not p.name.startswith(".")), key=lambda p: p.stat().st_mtime)
+        for old in kept[:-_KEPT_MODELS]:
+            shutil.rmtree(old, ignore_errors=True)
