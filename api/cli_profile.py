@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from agent.profiling import KernelProfile, profile_counters, profile_file, roofl
 from api.terminal import ProgressStyle, err, make_progress, out, show_json
 from sandbox.capture import has_gpu
 from sandbox.errors import InputError
-from sandbox.profiler.dispatches import ProfilerData
+from sandbox.profiler.dispatches import PcSample, ProfilerData
 from sandbox.profiler.live import LiveOptions, profile_live
 from sandbox.profiler.rocprof import find_rocprofv3, read_rocprof
 from sandbox.profiler.roofline import peak
@@ -45,6 +45,9 @@ def profile(
     harness: Annotated[Path | None, typer.Option(help="Python file that imports and calls the kernel.")] = None,
     workload: Annotated[Path | None, typer.Option(help="workload.yaml, or a captured workload folder.")] = None,
     kernel: Annotated[str | None, typer.Option(help="Only kernels whose name holds this text.")] = None,
+    against: Annotated[
+        list[Path] | None, typer.Option("--against", help="A candidate to place beside the file; as often as needed.")
+    ] = None,
     pass_timeout_s: Annotated[float, typer.Option("--pass-timeout-s", help="Limit of each rocprofv3 pass.")] = 300.0,
     folder: Annotated[
         Path | None, typer.Option("--out", help="Folder of the roofline and of rocprofv3's files.")
@@ -54,47 +57,94 @@ def profile(
     """Name what holds each kernel back, with the numbers that show it and the most that removing it can give.
 
     From a file: its code object and its emulation, or with --rocprof real counters. From --from: what rocprofv3 wrote.
+    With --against also of candidates, on one roofline with the file.
     """
     if (file is None) == (path is None):
         raise InputError("give a kernel file or --from, not both.", remedy="`wavesmith profile FILE --target gfx950`.")
     if not target:
         raise InputError("--target is missing.", remedy="Choose an architecture or a board, such as gfx950 or MI350X.")
+    if against and file is None:
+        raise InputError("--against needs the kernel file the candidates are compared with.")
     board = load_target(target)
     name = file.stem if file is not None else "rocprof"
     folder = folder or Path("wavesmith-out") / f"{name}-profile-{board.arch}"
-    data: ProfilerData | None = None
-    if file is None:
-        assert path is not None
-        data = read_rocprof(path)
-    elif rocprof:
-        data = _live(file, board, harness, workload, folder, pass_timeout_s)
-    if data is None:
-        assert file is not None
-        kernels, notes = _static(file, board, harness, workload)
-        kernels = tuple(k for k in kernels if kernel is None or kernel in k.kernel)
-    else:
-        kernels, notes = profile_counters(data, board, kernel), data.notes
-    samples = data.samples if data is not None else ()
-    if not kernels and not samples:
+    how = _How(board, harness, workload, kernel, pass_timeout_s if rocprof else None)
+    first = how.read(path) if path is not None else how.take(file or Path(), folder)
+    beside = [how.take(candidate, folder / candidate.stem) for candidate in against or ()]
+    if not first.kernels and not first.samples:
         raise InputError("no kernel was found.", file=path or file, remedy="Profile with --kernel-trace or --pmc.")
-    svg = roofline(kernels, board, f"{name} on {board.board.name}")
+    placed = [k for part in (first, *beside) for k in (part.labelled if beside else part.kernels)]
+    svg = roofline(placed, board, f"{name} on {board.board.name}")
     if svg is not None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "roofline.svg").write_text(svg, encoding="utf-8")
-    stalls = stall_profile(samples) if samples else None
+    stalls = stall_profile(first.samples) if first.samples else None
     if as_json:
         drawn = str(folder / "roofline.svg") if svg is not None else None
-        rows = [k.to_json() for k in kernels]
-        show_json({"kernels": rows, "stalls": asdict(stalls) if stalls else None, "notes": notes, "roofline": drawn})
+        rows = {part.name: [k.to_json() for k in part.kernels] for part in beside}
+        document = {"kernels": [k.to_json() for k in first.kernels], "stalls": asdict(stalls) if stalls else None}
+        show_json({**document, "notes": first.notes, "roofline": drawn, **({"against": rows} if beside else {})})
         return
-    for profiled in kernels:
-        _show(profiled, board, details=data is not None)
+    for part in (first, *beside):
+        _show_part(part, board, named=bool(beside))
     if stalls is not None:
         _show_stalls(stalls)
-    for note in notes:
-        err.print(f"note: {note}", markup=False)
     said = f"Roofline: {folder / 'roofline.svg'}" if svg else "No roofline: operations, bytes or time are unknown."
     err.print(said, markup=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one file or folder gave."""
+
+    name: str
+    kernels: tuple[KernelProfile, ...]
+    notes: tuple[str, ...]
+    samples: tuple[PcSample, ...] = ()
+    counted: bool = False
+    """From a profiler, so that its metrics are worth a table."""
+
+    @property
+    def labelled(self) -> list[KernelProfile]:
+        """The kernels, with the file's name at their points."""
+        return [
+            replace(k, point=replace(k.point, label=f"{self.name}: {k.point.label}")) if k.point is not None else k
+            for k in self.kernels
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How files are profiled. `pass_timeout_s` is None unless rocprofv3 is to run."""
+
+    target: Target
+    harness: Path | None
+    workload: Path | None
+    wanted: str | None
+    pass_timeout_s: float | None
+
+    def read(self, path: Path) -> _Part:
+        return self._counted(path.name, read_rocprof(path))
+
+    def take(self, file: Path, folder: Path) -> _Part:
+        if self.pass_timeout_s is not None:
+            data = _live(file, self.target, self.harness, self.workload, folder, self.pass_timeout_s)
+            return self._counted(file.name, data)
+        kernels, notes = _static(file, self.target, self.harness, self.workload)
+        return _Part(file.name, tuple(k for k in kernels if self.wanted is None or self.wanted in k.kernel), notes)
+
+    def _counted(self, name: str, data: ProfilerData) -> _Part:
+        kernels = profile_counters(data, self.target, self.wanted)
+        return _Part(name, kernels, tuple(data.notes), tuple(data.samples), counted=True)
+
+
+def _show_part(part: _Part, target: Target, *, named: bool) -> None:
+    if named:
+        out.print(part.name, markup=False, style="bold")
+    for profiled in part.kernels:
+        _show(profiled, target, details=part.counted)
+    for note in part.notes:
+        err.print(f"note: {note}", markup=False)
 
 
 def _job(file: Path, target: Target, harness: Path | None, workload: Path | None) -> JobRequest:

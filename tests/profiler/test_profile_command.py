@@ -95,6 +95,17 @@ def test_a_file_is_profiled_without_a_gpu(file: Path, capsys: pytest.CaptureFixt
     assert svg.startswith("<svg") and "scatter (least time, not measured)" in svg and "MI350X" in svg
 
 
+def test_candidates_stand_beside_the_file_on_one_roofline(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    candidate = file.with_name("candidate.py")
+    candidate.write_text(SOURCE.replace("BLOCK=256", "BLOCK=512").replace(", 256)", ", 512)"))
+    found = answer(capsys, "profile", str(file), "--target", "gfx950", "--against", str(candidate))
+    beside = {k["kernel"]: k for k in found["against"]["candidate.py"]}
+    assert beside["scatter"]["grid"] == [6, 1, 1]
+    assert next(k for k in found["kernels"] if k["kernel"] == "scatter")["grid"] == [12, 1, 1]
+    svg = Path(found["roofline"]).read_text()
+    assert "kernels.py: scatter" in svg and "candidate.py: scatter" in svg
+
+
 def test_text_names_bottlenecks_and_where_the_roofline_is(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["profile", str(file), "--target", "gfx942", "--kernel", "scatter", "--out", "p"]) == 0
     said = capsys.readouterr()
