@@ -1,5 +1,5 @@
 # make demo   set up, then optimize the GDPA-style example for gfx950: ends with the patch on screen
-# make test   set up, then the tests
+# make test   set up, then the tests; `make test-long` runs the few that take a minute or more each
 # Both work on a fresh Debian or Ubuntu machine with Python 3.11 or newer. The second run is fast.
 #
 # PYTHON=python3.12 picks the interpreter. SYSTEM_SITE=1 lets the virtual environment see the machine's own torch and
@@ -11,13 +11,16 @@ TARGET ?= gfx950
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
 
-.PHONY: demo test setup hip lint types contracts wheel check clean
+.PHONY: demo test test-long setup hip lint types contracts wheel check clean
 
 demo: $(VENV)/.ready
 	$(BIN)/wavesmith optimize examples/gdpa_attention/kernel.py --target $(TARGET) --out wavesmith-out/demo
 
 test: $(VENV)/.ready $(VENV)/.hip
-	$(BIN)/pytest -n $(JOBS) --dist loadfile $(PYTEST_FLAGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not long" $(PYTEST_FLAGS)
+
+test-long: $(VENV)/.ready $(VENV)/.hip
+	$(BIN)/pytest -n $(JOBS) --dist loadfile -m long $(PYTEST_FLAGS)
 
 setup: $(VENV)/.ready
 

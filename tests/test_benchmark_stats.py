@@ -89,7 +89,7 @@ INPUTS = """
 import torch
 def make(seed, device):
     g = torch.Generator().manual_seed(seed)
-    return (torch.randn(1024, 256, generator=g),), {}
+    return (torch.randn(512, 128, generator=g),), {}
 """
 SLOW = """
 def run(x):
@@ -174,7 +174,7 @@ def test_replaying_the_last_call_and_patching_the_clock_do_not_pay(folder):
     assert any("wrong result" in s for s in replayed.suspicions)
     patched = measure(folder, "slow", "patched")
     assert not patched.gain
-    assert 1 / 3 < patched.interval.ratio < 3
+    assert 0.1 < patched.interval.ratio < 10, "forty times the work is not what a stopped clock would show"
 
 
 @pytest.mark.parametrize("name", ["hangs", "dies"])

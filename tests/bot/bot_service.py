@@ -69,6 +69,8 @@ class Service:
         while True:
             rows = sorted(self.reviews.reviews(limit=100), key=lambda r: r.id or 0)
             if len(rows) >= number and rows[number - 1].finished_at is not None:
-                return rows[number - 1]
+                ended = self.reviews.review(rows[number - 1].id or 0)
+                assert ended is not None
+                return ended
             assert time.monotonic() < deadline, rows
             time.sleep(0.1)

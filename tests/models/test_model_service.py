@@ -85,7 +85,7 @@ def check_result(
     replay_offline(out, again, monkeypatch, server, name=job["id"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_model_of_the_anthropic_wire_works_in_a_job_of_the_service(
     service: Service, server: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -99,7 +99,7 @@ def test_a_model_of_the_anthropic_wire_works_in_a_job_of_the_service(
     check_result(service, server, job, 1, tmp_path / "again", monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_restart_in_the_middle_of_a_models_call_does_the_job_again(
     service: Service, server: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

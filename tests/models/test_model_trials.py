@@ -82,7 +82,7 @@ def test_every_promise_of_the_trials_is_one_that_a_candidate_may_make() -> None:
     assert all(promise in PROMISES for promises in PROMISED.values() for promise in promises)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("name", ["norm_residual", "index_select_backward"])
 def test_a_mixed_population_keeps_no_cheat_and_finds_the_experts_win(name: str, tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def headers_or_skip() -> None:
         pytest.skip(str(e))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(2400)
 def test_an_extension_of_two_files_builds_against_torchs_headers_and_is_right(tmp_path: Path) -> None:
     headers_or_skip()
