@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ def run_object(path: Path, target: Target, launch: ObjectLaunch, schedules: Sequ
     """Run a kernel once for each schedule on the same inputs, by schedule.
 
     Raises `InputError` for a file that is no code object of `target`, a kernel it does not hold, arguments that do not
-    fit, and launches that hardware would refuse.
+    fit, and launches that hardware would refuse. Schedules are as `agent.emulate.parse_schedules` gives them.
     """
     code = load_code_object(path.read_bytes())
     if code.arch != target.arch:
@@ -120,17 +120,10 @@ def _run(
     given = [memory.allocate(x, buffers[x]) if isinstance(x, str) else x for x in values]
     result = emulate(
         code, kernel.name, launch.grid, block, given, memory, dynamic_lds_bytes=launch.dynamic_lds_bytes,
-        schedule=_order(order), seed=int(seed or 0),
+        schedule=cast("Schedule", order), seed=int(seed or 0),
     )  # fmt: skip
     changed = {n: int(np.count_nonzero(_bits(data) != _bits(before[n]))) for n, data in buffers.items()}
     return ObjectRun(kernel.name, launch.grid, block, result, buffers, changed)
-
-
-def _order(name: str) -> Schedule:
-    names: dict[str, Schedule] = {
-        "lockstep": "lockstep", "sequential": "sequential", "reverse": "reverse", "random": "random"
-    }  # fmt: skip
-    return names[name]
 
 
 def _bits(data: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import posixpath
 import re
-import shutil
-import subprocess
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from sandbox.compile_cache import CompileCache, cache_root
+from sandbox.header_cache import HeaderCache
 from sandbox.toolchain import Toolchain
 
 _HEADER = "runtime.h"
 _TEXT = "#include <hip/hip_runtime.h>\n"
-_KEPT = 24
-"""One per toolchain, architecture or host, and language standard; those unused for longest go."""
+_KEPT = HeaderCache("hip-headers", "runtime.pch", most=24)
+"""One per toolchain, architecture or host, and language standard."""
 _FIRST_INCLUDE = re.compile(
     r"\A(?:\s+|//[^\n]*\n|/\*.*?\*/|\#pragma once\n|\#endif\n"
     r"|\#if !defined\(__HIP_PLATFORM_AMD__\)\n|\#define __HIP_PLATFORM_AMD__ 1\n)*"
@@ -46,16 +40,15 @@ def precompiled_runtime(arch: str | None, flags: Sequence[str], toolchain: Toolc
 
     There are none where nothing is kept or it cannot be made.
     """
-    if CompileCache.default() is None:
-        return []
-    key = hashlib.sha256("\0".join([toolchain.digest, str(arch), *flags]).encode()).hexdigest()[:24]
-    folder = cache_root() / "hip-headers" / key
-    compiled = folder / "runtime.pch"
-    if not compiled.exists() and not _precompile(folder, arch, flags, toolchain):
-        return []
-    with suppress(OSError):
-        os.utime(folder)
-    return ["-Xclang", "-include-pch", "-Xclang", str(compiled)]
+    mode = ["--cuda-host-only"] if arch is None else [f"--offload-arch={arch}", "--cuda-device-only"]
+
+    def command(folder: Path, new: Path) -> list[str]:
+        (folder / _HEADER).write_text(_TEXT, encoding="utf-8")
+        words = [str(toolchain.clang), *flags, *mode, "-fsyntax-only", "-Xclang", "-fno-pch-timestamp"]
+        return [*words, "-Xclang", "-emit-pch", "-Xclang", "-o", "-Xclang", str(new), _HEADER]
+
+    compiled = _KEPT.get([toolchain.digest, str(arch), *flags], command, toolchain)
+    return [] if compiled is None else ["-Xclang", "-include-pch", "-Xclang", str(compiled)]
 
 
 def forget(words: Sequence[str]) -> None:
@@ -63,30 +56,3 @@ def forget(words: Sequence[str]) -> None:
     for word in words:
         if word.endswith(".pch"):
             Path(word).unlink(missing_ok=True)
-
-
-def _precompile(folder: Path, arch: str | None, flags: Sequence[str], toolchain: Toolchain) -> bool:
-    new = folder / f".new-{os.getpid()}-{threading.get_ident()}.pch"
-    mode = ["--cuda-host-only"] if arch is None else [f"--offload-arch={arch}", "--cuda-device-only"]
-    words = [str(toolchain.clang), *flags, *mode, "-fsyntax-only", "-Xclang", "-fno-pch-timestamp"]
-    words += ["-Xclang", "-emit-pch", "-Xclang", "-o", "-Xclang", str(new), _HEADER]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _HEADER).write_text(_TEXT, encoding="utf-8")
-        done = subprocess.run(
-            words, cwd=folder, env=toolchain.environment(), capture_output=True, timeout=300, check=False
-        )
-        if done.returncode:
-            return False
-        new.replace(folder / "runtime.pch")
-    except OSError:
-        return False
-    _tidy(folder.parent)
-    return True
-
-
-def _tidy(folder: Path) -> None:
-    with suppress(OSError):
-        kept = sorted((p for p in folder.iterdir()), key=lambda p: p.stat().st_mtime)
-        for old in kept[:-_KEPT]:
-            shutil.rmtree(old, ignore_errors=True)

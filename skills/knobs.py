@@ -11,10 +11,22 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from skills.edit import Edit, add_argument, add_element, replace, set_keyword
+from sandbox.kernel import Kernel
+from skills.edit import Edit, add_argument, add_element, apply_edits, replace, set_keyword
 from skills.idioms import assignments, bound_argument, spread_dicts, tl_call
 from skills.literals import int_value, string_value
-from skills.triton_source import Config, JitFunction, Launch, TritonSource, argument, dict_items, dotted_name, walk
+from skills.skill import Site
+from skills.triton_source import (
+    Config,
+    JitFunction,
+    Launch,
+    TritonSource,
+    argument,
+    dict_items,
+    dotted_name,
+    parse_triton,
+    walk,
+)
 
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
 _OPTION_DEFAULTS = {"num_warps": 4, "num_stages": 2}
@@ -119,6 +131,15 @@ def set_knobs(source: TritonSource, function: JitFunction, values: Mapping[str, 
                     return None
                 edits += grid
     return list(dict.fromkeys(edits))
+
+
+def with_knobs(kernel: Kernel, site: Site) -> Kernel | None:
+    """The file with the knobs of a site's variant at every launch of its kernel, and in the grid; None where that is
+    not possible."""
+    source = parse_triton(kernel)
+    function = source.functions.get(site.kernel or "")
+    edits = set_knobs(source, function, variant_values(site.variant)) if function is not None else None
+    return apply_edits(kernel, source, edits or [])
 
 
 def _grid_edits(

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shutil
-import subprocess
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from agent.shims.catalogue import load_catalogue
-from sandbox.compile_cache import CompileCache, cache_root
+from sandbox.header_cache import HeaderCache
 from sandbox.toolchain import Toolchain
 
 HEADER = "model.h"
-_KEPT_MODELS = 4
-"""Precompiled headers of other toolchains and versions that stay."""
+_KEPT = HeaderCache("reference", "model.pch", most=4)
+"""One per toolchain, version of the model, and flags."""
 
 
 @cache
@@ -54,17 +49,16 @@ def model_digest() -> str:
 def model_flags(flags: Sequence[str], toolchain: Toolchain, folder: Path) -> list[str]:
     """What brings the model into a program compiled with `flags`: precompiled and kept in the user's cache, or, where
     nothing is kept, as headers written to `folder`."""
-    if CompileCache.default() is None:
+
+    def command(kept: Path, new: Path) -> list[str]:
+        _write(kept)
+        words = [str(toolchain.clang), *flags, "-x", "c++-header", "-Xclang", "-fno-pch-timestamp"]
+        return [*words, HEADER, "-o", new.name]
+
+    compiled = _KEPT.get([model_digest(), toolchain.digest, *flags], command, toolchain)
+    if compiled is None:
         _write(folder)
         return ["-include", str(folder / HEADER)]
-    key = hashlib.sha256("\0".join([model_digest(), toolchain.digest, *flags]).encode()).hexdigest()[:24]
-    kept = cache_root() / "reference" / key
-    compiled = kept / "model.pch"
-    if not compiled.exists() and not _precompile(kept, flags, toolchain):
-        _write(folder)
-        return ["-include", str(folder / HEADER)]
-    with suppress(OSError):
-        kept.touch()
     return ["-include-pch", str(compiled)]
 
 
@@ -77,29 +71,3 @@ def _write(folder: Path) -> None:
             with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".new-", delete=False, encoding="utf-8") as file:
                 file.write(text)
             Path(file.name).replace(path)
-
-
-def _precompile(kept: Path, flags: Sequence[str], toolchain: Toolchain) -> bool:
-    """Compile where it stays, because the result names its headers; False when that cannot be written."""
-    new = kept / f".new-{os.getpid()}-{threading.get_ident()}.pch"
-    words = [str(toolchain.clang), *flags, "-x", "c++-header", "-Xclang", "-fno-pch-timestamp", HEADER, "-o", new.name]
-    try:
-        _write(kept)
-        done = subprocess.run(
-            words, cwd=kept, env=toolchain.environment(), capture_output=True, text=True, errors="replace",
-            timeout=300, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            return False
-        new.replace(kept / "model.pch")
-    except OSError:
-        return False
-    _tidy(kept.parent)
-    return True
-
-
-def _tidy(folder: Path) -> None:
-    with suppress(OSError):
-        kept = sorted((p for p in folder.iterdir() if not p.name.startswith(".")), key=lambda p: p.stat().st_mtime)
-        for old in kept[:-_KEPT_MODELS]:
-            shutil.rmtree(old, ignore_errors=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from provider import (
     claude_text,
     gpt,
     gpt_error,
-    provider,
 )
 
 from agent import retry
@@ -37,19 +35,8 @@ ASK = [Message("system", "You speed up kernels."), Message("user", "Here is one.
 BOTH = ["anthropic", "anthropic-stream", "openai", "openai-compatible"]
 
 
-pytestmark = pytest.mark.filterwarnings("error::DeprecationWarning")
+pytestmark = [pytest.mark.usefixtures("quick_retries"), pytest.mark.filterwarnings("error::DeprecationWarning")]
 """The name of a model that its provider retires would show here."""
-
-
-@pytest.fixture
-def server() -> Iterator[Provider]:
-    with provider() as state:
-        yield state
-
-
-@pytest.fixture(autouse=True)
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_FIRST_S", 0.01)
 
 
 def model(kind: str, server: Provider) -> tuple[Model, dict[str, Any]]:

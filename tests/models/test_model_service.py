@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "api"))
-from provider import Provider, Step, claude, claude_call, claude_text, gpt, provider
+from provider import Provider, Step, claude, claude_call, claude_text, gpt
 from test_api_jobs import Service, processes_of
 from test_model_jobs import KERNEL, replay_offline
 
@@ -24,12 +24,6 @@ ARGUMENTS: dict[str, Any] = {
     "why": "Registers",
     "edits": [{"search": "BLOCK = 32768", "replace": "BLOCK = 512"}],
 }
-
-
-@pytest.fixture
-def server() -> Iterator[Provider]:
-    with provider() as running:
-        yield running
 
 
 @pytest.fixture

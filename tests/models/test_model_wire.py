@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import format_datetime
@@ -37,17 +36,7 @@ from agent.transcript import RecordingModel, ReplayModel
 PRICE = Price(input=Decimal(3), output=Decimal(15), cache_read=Decimal("0.3"), cache_write=Decimal("3.75"))
 ANTHROPIC = ["anthropic", "anthropic-stream"]
 OPENAI = ["openai", "openai-compatible"]
-
-
-@pytest.fixture
-def server() -> Iterator[Provider]:
-    with provider() as state:
-        yield state
-
-
-@pytest.fixture(autouse=True)
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "_FIRST_S", 0.01)
+pytestmark = pytest.mark.usefixtures("quick_retries")
 
 
 def ask(kind: str, server: Provider, *, timeout_s: float = 120.0) -> Any:

@@ -9,7 +9,7 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import Edit, apply_edits
 from skills.facts import Facts
-from skills.gemm_loop import first_tiles, gemm_loop
+from skills.gemm_loop import GemmLoop, first_tiles, gemm_loop
 from skills.knobs import (
     changed_config,
     config_values,
@@ -18,7 +18,7 @@ from skills.knobs import (
     set_knobs,
     tile_names,
     variant_label,
-    variant_values,
+    with_knobs,
 )
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, parse_triton
@@ -43,7 +43,7 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     loop = gemm_loop(source, function, current)
     ranked = first_tiles(loop, current, facts, target, _RANKED) if loop is not None else []
     tried: list[dict[str, int]] = []
-    for values in (*ranked, *_neighbours(source, function, current, most)):
+    for values in (*ranked, *_neighbours(source, function, current, most, loop)):
         if values in tried or computed & set(values) or set_knobs(source, function, values) is None:
             continue
         tried.append(values)
@@ -52,13 +52,12 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     """Set the knobs, or append configs."""
+    if "most_warps" not in site.variant:
+        return with_knobs(kernel, site)
     source = parse_triton(kernel)
     function = source.functions.get(site.kernel or "")
-    if function is None:
-        return None
-    if "most_warps" in site.variant:
-        return apply_edits(kernel, source, _extended(source, function, int(site.variant["most_warps"])) or [])
-    return apply_edits(kernel, source, set_knobs(source, function, variant_values(site.variant)) or [])
+    edits = _extended(source, function, int(site.variant["most_warps"])) if function is not None else None
+    return apply_edits(kernel, source, edits or [])
 
 
 _RANKED = 6
@@ -66,7 +65,7 @@ _RANKED = 6
 
 
 def _neighbours(
-    source: TritonSource, function: JitFunction, current: dict[str, int], most_warps: int
+    source: TritonSource, function: JitFunction, current: dict[str, int], most_warps: int, loop: GemmLoop | None
 ) -> Iterator[dict[str, int]]:
     stages, warps = current.get("num_stages", 2), current.get("num_warps", 4)
     if stages > 2:
@@ -75,7 +74,6 @@ def _neighbours(
         if 1 <= other <= most_warps:
             yield {"num_warps": other}
     tiles = tile_names(source, function, current)
-    loop = gemm_loop(source, function, current)
     may_grow = loop.masked if loop is not None else set(tiles) if every_access_masked(source, function) else set()
     for name in tiles:
         for size in (current[name] * 2, current[name] // 2):
@@ -97,7 +95,8 @@ def _extended(source: TritonSource, function: JitFunction, most_warps: int) -> l
             texts += [text] if text is not None else []
     for config in configs[:1]:
         current = {k: v for k, v in config_values(config).items() if v is not None}
-        for values in _neighbours(source, function, current, most_warps):
+        loop = gemm_loop(source, function, current)
+        for values in _neighbours(source, function, current, most_warps, loop):
             text = changed_config(source, config, {**values, "num_stages": min(2, current.get("num_stages", 2))})
             texts += [text] if text is not None else []
     return extend_configs(source, function, list(dict.fromkeys(texts)))

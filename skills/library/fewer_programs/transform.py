@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.edit import apply_edits
 from skills.facts import Facts
-from skills.knobs import grid_tied, launch_knobs, set_knobs, tile_names, variant_label, variant_values
+from skills.knobs import grid_tied, launch_knobs, set_knobs, tile_names, variant_label, with_knobs
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, parse_triton
 
@@ -30,10 +29,7 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     """Set the knobs at every launch of the kernel, and in the grid."""
-    source = parse_triton(kernel)
-    function = source.functions.get(site.kernel or "")
-    edits = set_knobs(source, function, variant_values(site.variant)) if function is not None else None
-    return apply_edits(kernel, source, edits or [])
+    return with_knobs(kernel, site)
 
 
 def _choices(source: TritonSource, function: JitFunction, threads: float) -> Iterator[dict[str, int]]:

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.edit import apply_edits
 from skills.facts import Facts
 from skills.idioms import tl_call
-from skills.knobs import grid_tied, launch_knobs, set_knobs, tile_names, variant_label, variant_values
+from skills.knobs import grid_tied, launch_knobs, set_knobs, tile_names, variant_label, with_knobs
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
 from skills.uniform import Uniformity, every_access_masked
@@ -36,17 +35,15 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     """Set the knobs at every launch of the kernel, and in the grid."""
-    source = parse_triton(kernel)
-    function = source.functions.get(site.kernel or "")
-    edits = set_knobs(source, function, variant_values(site.variant)) if function is not None else None
-    return apply_edits(kernel, source, edits or [])
+    return with_knobs(kernel, site)
 
 
 def _choices(source: TritonSource, function: JitFunction) -> Iterator[tuple[int, dict[str, int]]]:
     """(factor, knobs) for a kernel with one block size that its grid is divided by."""
     for launch in source.launches_of(function.name)[:1]:
         knobs = launch_knobs(source, function, launch)
-        tied = [n for n in tile_names(source, function, knobs) if n in grid_tied(source, function)]
+        divided = grid_tied(source, function)
+        tied = [n for n in tile_names(source, function, knobs) if n in divided]
         block = knobs[tied[0]].value if len(tied) == 1 else None
         warps = knobs["num_warps"].value if "num_warps" in knobs else None
         if not block or not warps:
