@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from agent.candidate import Attempt, Fate, Measurement, Offers, Proposal, Unmatched
 from sandbox.target import Target
 from skills.match import Match, match
-from skills.skill import Library
+from skills.skill import CLOCK_METRICS, Library
 
-CLOCK_METRICS = frozenset({"time_us", "median_us"})
-"""The time itself: an edit that promises nothing else is a guess that only a clock can rank, so it needs one."""
 TIMED_METRICS = CLOCK_METRICS | {"l2_hit_rate", "hbm_bandwidth_share", "mfma_busy_share", "memory_stall_share"}
 """Metrics that only a run on a device can show. An edit with a named cause among them is offered as unmeasured."""
 
@@ -42,7 +40,7 @@ class SkillProposer:
 
     def _untimed(self, found: Match) -> str:
         """Why an edit that only a clock can rank is not tried; empty when it may be."""
-        guess = found.site.needs_timing or all(e.metric in CLOCK_METRICS for e in found.skill.data.expects)
+        guess = found.site.needs_timing or found.skill.needs_clock
         return (
             "only a clock can tell whether it helps, and there is no GPU here" if guess and not self.has_clock else ""
         )

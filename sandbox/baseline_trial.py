@@ -65,7 +65,7 @@ def _on_gpu(plan: Sequence[PlannedCall], run: Run) -> Trial:
     inside = {c.request.number for c in answered if not c.findings}
     asked = [c for c in plan if c.recorded or c.number in inside or (c.step.variant.kind == "seed" and _safe(c))]
     for chosen in (asked, [c for c in asked if c.recorded]):
-        trial = run([_plain(c) for c in chosen] + _again(chosen), "gpu", math.inf)
+        trial = run([_plain(c) for c in chosen] + _again(chosen, all_inputs=True), "gpu", math.inf)
         if trial.failure is None:
             break
     return replace(trial, calls=trial.calls + tuple(answered))
@@ -80,5 +80,6 @@ def _plain(call: PlannedCall) -> Request:
     return Request(call.step, call.number, compile=call.recorded, execute=not call.hopeless)
 
 
-def _again(plan: Sequence[PlannedCall]) -> list[Request]:
-    return [Request(c.step, c.number, again=True) for c in plan if c.recorded and not c.hopeless]
+def _again(plan: Sequence[PlannedCall], *, all_inputs: bool = False) -> list[Request]:
+    """Once more on the recorded inputs; on a GPU, whose atomics come in any order, on all of them."""
+    return [Request(c.step, c.number, again=True) for c in plan if (c.recorded or all_inputs) and not c.hopeless]

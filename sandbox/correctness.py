@@ -130,15 +130,29 @@ class Agreement:
     """None where there was no oracle, or no floating-point result."""
 
 
+@dataclass(frozen=True, slots=True)
+class Yardsticks:
+    """What is known of a baseline beyond one run of it, by place in its results.
+
+    `scales` (see `typical_scales`) keeps a sum that happens to cancel on these inputs from being judged by its own
+    small size. `noise` (see `noise_between`) is how far the baseline is from itself where it is run again: the order of
+    its atomics is not fixed, so nobody can be asked to keep it. A place that is named there, with 0 too, is not asked
+    for the digits of small elements beside large ones.
+    """
+
+    scales: Mapping[str, float] = field(default_factory=dict)
+    noise: Mapping[str, float] = field(default_factory=dict)
+
+
 def compare(
-    candidate: Results, baseline: Results, oracle: Results | None = None, scales: Mapping[str, float] | None = None
+    candidate: Results, baseline: Results, oracle: Results | None = None, yardsticks: Yardsticks | None = None
 ) -> Agreement:
     """Compare what a candidate returned with what the baseline returned on the same inputs.
 
     `oracle` holds results of higher precision for the same places, as float64 or the results' own dtype; places it
-    lacks are judged by the baseline alone. `scales` (see `typical_scales`) keeps a sum that happens to cancel on these
-    inputs from being judged by its own small size. One mismatch, the first, is reported per place.
+    lacks are judged by the baseline alone. One mismatch, the first, is reported per place.
     """
+    yardsticks = yardsticks or Yardsticks()
     found: list[Mismatch] = []
     candidate_errors: list[float] = []
     baseline_errors: list[float] = []
@@ -151,7 +165,7 @@ def compare(
         return Agreement((Mismatch("output-count", "outputs", text),), None, None)
     for place, expected in baseline.items():
         reference = oracle.get(place) if oracle is not None else None
-        mismatch, errors = _compare_value(place, candidate[place], expected, reference, (scales or {}).get(place, 0.0))
+        mismatch, errors = _compare_value(place, candidate[place], expected, reference, yardsticks)
         if mismatch is not None:
             found.append(mismatch)
         if errors is not None:
@@ -161,7 +175,7 @@ def compare(
 
 
 def _compare_value(
-    place: str, got: Value, expected: Value, reference: Value, typical: float
+    place: str, got: Value, expected: Value, reference: Value, yardsticks: Yardsticks
 ) -> tuple[Mismatch | None, tuple[float, float] | None]:
     if not isinstance(expected, TensorValue) or not isinstance(got, TensorValue):
         return _compare_scalar(place, got, expected), None
@@ -183,7 +197,7 @@ def _compare_value(
         fmt = FORMATS[got.dtype]
     else:
         return _compare_exact(place, c, b), None
-    return _compare_floats(place, c, b, o, fmt, typical)
+    return _compare_floats(place, c, b, o, fmt, yardsticks)
 
 
 def _used_strides(t: TensorValue) -> tuple[int, ...]:
@@ -215,7 +229,7 @@ def _compare_exact(place: str, c: Array, b: Array) -> Mismatch | None:
 
 
 def _compare_floats(
-    place: str, c: Float64, b: Float64, o: Float64 | None, fmt: FloatFormat, typical: float
+    place: str, c: Float64, b: Float64, o: Float64 | None, fmt: FloatFormat, yardsticks: Yardsticks
 ) -> tuple[Mismatch | None, tuple[float, float] | None]:
     if c.size == 0:
         return None, None
@@ -225,7 +239,7 @@ def _compare_floats(
     # What is left is finite in the candidate and in one of the two references, or at the edge of overflow in both.
     if not np.isfinite(c).any():
         return None, None
-    return _compare_errors(place, c, b, o, fmt, typical)
+    return _compare_errors(place, c, b, o, fmt, yardsticks)
 
 
 def _compare_patterns(place: str, c: Float64, b: Float64, o: Float64 | None, fmt: FloatFormat) -> Mismatch | None:
@@ -260,6 +274,21 @@ FEW = 16
 """Below so many numbers their largest is no measure of the numbers they were summed from."""
 
 
+def noise_between(first: Results, again: Results) -> dict[str, float]:
+    """How far two runs of one program on the same inputs are apart, relative to |value| + scale of the row, for each
+    floating-point result; 0 where they are the same."""
+    found: dict[str, float] = {}
+    for place, a in first.items():
+        b = again.get(place)
+        if isinstance(a, TensorValue) and isinstance(b, TensorValue) and a.shape == b.shape and a.dtype in FORMATS:
+            one, other = decode(a.dtype, a.data), decode(b.dtype, b.data)
+            both = np.isfinite(one) & np.isfinite(other)
+            one, other = np.where(both, one, 0.0), np.where(both, other, 0.0)
+            yard = np.abs(one) + _row_scale(one, 0.0) if one.size else one
+            found[place] = _largest_ratio(np.abs(one - other), yard, FORMATS[a.dtype])
+    return found
+
+
 def _row_scale(x: Float64, typical: float) -> Float64:
     """Largest magnitude along the trailing dimensions (as many as make up `FEW` elements), kept for broadcasting."""
     axes, elements = 0, 1
@@ -283,20 +312,23 @@ def typical_scales(runs: Sequence[Results]) -> dict[str, float]:
 
 
 def _compare_errors(
-    place: str, c: Float64, b: Float64, o: Float64 | None, fmt: FloatFormat, typical: float
+    place: str, c: Float64, b: Float64, o: Float64 | None, fmt: FloatFormat, yardsticks: Yardsticks
 ) -> tuple[Mismatch | None, tuple[float, float] | None]:
     reference = b if o is None else o
     finite = np.isfinite(c) & (np.isfinite(b) | np.isfinite(reference))
     usable = finite & np.isfinite(reference)
-    scale = _row_scale(np.where(usable, reference, 0.0), typical)
+    scale = _row_scale(np.where(usable, reference, 0.0), yardsticks.scales.get(place, 0.0))
     yard = np.abs(reference) + scale
     with np.errstate(invalid="ignore", over="ignore"):
         to_oracle = np.where(usable, np.abs(c - reference), np.inf)
         to_baseline = np.where(finite & np.isfinite(b), np.abs(c - b), np.inf)
         own = np.where(usable & np.isfinite(b), np.abs(b - reference), 0.0)
-    own_error = _largest_ratio(own, yard, fmt)
+    noise = yardsticks.noise.get(place)
+    own_error = max(_largest_ratio(own, yard, fmt), noise or 0.0)
     allowed = np.maximum(fmt.max_multiple * fmt.roundoff, min(ERROR_FACTOR * own_error, _slack_cap(fmt))) * yard
-    allowed = np.minimum(allowed, _element_limit(reference, b, own, fmt)) + fmt.smallest
+    if noise is None:
+        allowed = np.minimum(allowed, _element_limit(reference, b, own, fmt))
+    allowed = allowed + fmt.smallest
     plain = fmt.max_multiple * fmt.roundoff * (np.where(np.isfinite(b), np.abs(b), 0.0) + scale) + fmt.smallest
     wrong = finite & (to_oracle > allowed) & (to_baseline > np.minimum(plain, allowed))
     candidate_error = _largest_ratio(np.where(usable, to_oracle, 0.0), yard, fmt)
@@ -304,7 +336,7 @@ def _compare_errors(
     if wrong.any():
         return _tolerance_mismatch(place, wrong, c, b, reference, errors), errors
     both = usable & np.isfinite(b)
-    rms = _rms_mismatch(place, c[both], b[both], reference[both], fmt)
+    rms = _rms_mismatch(place, c[both], b[both], reference[both], fmt, noise or 0.0)
     return rms, errors
 
 
@@ -349,11 +381,14 @@ def _tolerance_mismatch(
     return Mismatch("tolerance", place, text, details)
 
 
-def _rms_mismatch(place: str, c: Float64, b: Float64, reference: Float64, fmt: FloatFormat) -> Mismatch | None:
+def _rms_mismatch(
+    place: str, c: Float64, b: Float64, reference: Float64, fmt: FloatFormat, noise: float
+) -> Mismatch | None:
     """Fewer bits show in the mean long before they show in the worst element."""
     if c.size < FEW:
         return None
-    got, own, size = _rms(c - reference), _rms(b - reference), _rms(reference)
+    got, size = _rms(c - reference), _rms(reference)
+    own = max(_rms(b - reference), noise * size)
     allowed = max(ERROR_FACTOR * min(own, _slack_cap(fmt) * size), fmt.rms_multiple * fmt.roundoff * size)
     if min(got, _rms(c - b)) <= allowed + fmt.smallest:
         return None

@@ -6,13 +6,13 @@ that is float32 or better; the baseline's results themselves. The first two also
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from sandbox.correctness import Results, TensorValue, compare, typical_scales
+from sandbox.correctness import Results, TensorValue, Yardsticks, compare, noise_between, typical_scales
 from sandbox.trials import POISON_BYTE, Call, Trial
 from sandbox.variants import Step
 from sandbox.workload import StoredWorkload, TensorRecord
@@ -31,7 +31,7 @@ class Reference:
     oracle: Results | None
     kind: str
     """`float64`, `harness` or `baseline`."""
-    scales: Mapping[str, float]
+    yardsticks: Yardsticks
 
     @property
     def results(self) -> Results:
@@ -51,6 +51,7 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
         if s.entry not in shaky and (c := baseline.of(i)) is not None and _usable(s, c)
     ]
     found = []
+    noise = _noise(baseline)
     for number, step, call in usable:
         wide = baseline.of(number, wide=True)
         oracle: Results | None = None
@@ -61,20 +62,41 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
             expected = _expected_by_harness(stored, step.entry)
             oracle, kind = (expected, "harness") if expected else (None, "baseline")
         alike = [c.results for _, s, c in usable if s.entry == step.entry and s.variant.kind in ("recorded", "seed")]
-        found.append(Reference(step, number, call, oracle, kind, typical_scales(alike)))
+        yardsticks = Yardsticks(typical_scales(alike), noise.get(step.entry, {}))
+        found.append(Reference(step, number, call, oracle, kind, yardsticks))
+    return found
+
+
+def _repeated(baseline: Trial) -> Iterator[tuple[Call, Call]]:
+    """Calls of the baseline that were made twice: the first and the other."""
+    for call in baseline.calls:
+        first = baseline.of(call.request.number)
+        if call.request.again and first is not None and first.executed and call.executed and first.error is None:
+            yield first, call
+
+
+def _noise(baseline: Trial) -> dict[int, dict[str, float]]:
+    """By entry and place, how far the baseline is from itself; places that were the same each time are left out."""
+    found: dict[int, dict[str, float]] = {}
+    for first, again in _repeated(baseline):
+        places = found.setdefault(first.request.step.entry, {})
+        for place, noise in noise_between(first.results, again.results).items():
+            if noise > 0:
+                places[place] = max(places.get(place, 0.0), noise)
     return found
 
 
 def unsteady(baseline: Trial) -> dict[int, str]:
-    """Entries on which the baseline differs from itself by more than roundings, and where: a matter of the program, the
-    harness or the hardware (`wavesmith doctor --sdc` tells), and no candidate's fault.
+    """Entries on which the baseline differs from itself by more than the order of its sums explains, and where.
+
+    That is a matter of the program, the harness or the hardware (`wavesmith doctor --sdc` tells), and no candidate's
+    fault.
     """
     found: dict[int, str] = {}
-    for call in baseline.calls:
-        first = baseline.of(call.request.number)
-        if call.request.again and first is not None and first.executed and call.executed and first.error is None:
-            for mismatch in compare(call.results, first.results).mismatches[:1]:
-                found[call.request.step.entry] = f"{mismatch.place}: {mismatch.message}"
+    for first, again in _repeated(baseline):
+        noise = Yardsticks(noise=noise_between(first.results, again.results))
+        for mismatch in compare(again.results, first.results, yardsticks=noise).mismatches[:1]:
+            found[first.request.step.entry] = f"{mismatch.place}: {mismatch.message}"
     return found
 
 

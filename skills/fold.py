@@ -121,6 +121,26 @@ def indented(text: str) -> str:
     return re.sub(r"^(?=[^\n])", "    ", text, flags=re.MULTILINE)
 
 
+def range_bounds(source: TritonSource, loop: cst.For) -> tuple[str, str, str] | None:
+    """Start, stop and step of a plain `for x in range(...)` as written; None for any other loop."""
+    call = loop.iter
+    if not isinstance(call, cst.Call) or dotted_name(call.func) != "range" or not isinstance(loop.target, cst.Name):
+        return None
+    if any(a.keyword is not None or a.star for a in call.args):
+        return None
+    given = [source.code(a.value) for a in call.args]
+    start, stop, step = (["0", *given, "1"] if len(given) == 1 else [*given, "1"])[:3]
+    return start, stop, step
+
+
+def block_text(source: TritonSource, block: cst.IndentedBlock) -> str:
+    """The lines of an indented block, comments between them included."""
+    first, last = source.span(block.body[0])[0], source.span(block.body[-1])[1]
+    start = source.data.rfind(b"\n", 0, first) + 1
+    stop = source.data.find(b"\n", last)
+    return source.data[start : len(source.data) if stop < 0 else stop + 1].decode()
+
+
 def grid_elements(source: TritonSource, launch: Launch) -> list[cst.BaseExpression] | None:
     """The axes of the grid as written at the launch; None when it is no tuple or list in sight."""
     grid = grid_expression(source, launch)

@@ -63,7 +63,11 @@ class Unmet:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Repairs before tunes, skills for a classified bottleneck first, then by id and each skill's own preference."""
+    """Repairs before tunes; first skills for what holds the kernel back most, then for its other bottlenecks.
+
+    Of equals, those whose effect has a name come before guesses that only a clock can rank: launch numbers are best
+    tuned for the code that stays. Then by id and each skill's own preference.
+    """
 
     matches: tuple[Match, ...]
     refusals: tuple[Refusal, ...]
@@ -81,8 +85,7 @@ def match(kernel: Kernel, facts: Facts, target: Target, library: Library) -> Mat
     matches: list[Match] = []
     refusals: list[Refusal] = []
     unmet: list[Unmet] = []
-    hot = set(facts.names("bottlenecks"))
-    for skill in sorted(library, key=lambda s: (s.data.kind != "repair", not hot & set(s.data.bottlenecks), s.id)):
+    for skill in sorted(library, key=lambda s: _urgency(s, facts)):
         if kernel.language not in skill.data.languages or target.arch not in skill.data.targets:
             continue
         for name, subject in _subjects(skill, facts):
@@ -98,6 +101,14 @@ def match(kernel: Kernel, facts: Facts, target: Target, library: Library) -> Mat
                 elif not found.approximate or subject["request.allow_approx"]:
                     matches.append(Match(skill, found, why, kernel, target))
     return Matches(tuple(matches), _distinct(refusals), tuple(unmet))
+
+
+def _urgency(skill: Skill, facts: Facts) -> tuple[bool, bool, bool, bool, str]:
+    """Sorts skills; lowest first."""
+    data = skill.data
+    helps = set(data.bottlenecks)
+    worst, hot = facts["bottleneck.worst"], set(facts.names("bottlenecks"))
+    return data.kind != "repair", worst not in helps, not hot & helps, skill.needs_clock, skill.id
 
 
 def _subjects(skill: Skill, facts: Facts) -> list[tuple[str | None, Facts]]:

@@ -22,6 +22,8 @@ from skills.facts import VOCABULARY, Facts
 
 LIBRARY_FOLDER = Path(__file__).parent / "library"
 Text = Annotated[str, Field(min_length=1)]
+CLOCK_METRICS = frozenset({"time_us", "median_us"})
+"""The time itself: an edit that promises nothing else is a guess that only a clock can rank, so it needs one."""
 
 
 class _Data(BaseModel):
@@ -172,6 +174,11 @@ class Skill:
     conditions: tuple[Condition, ...]
     folder: Path
     module: TransformModule = field(compare=False, repr=False)
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the edit promises nothing but time, so that only a clock can rank it."""
+        return all(e.metric in CLOCK_METRICS for e in self.data.expects)
 
     @property
     def id(self) -> str:

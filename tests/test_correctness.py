@@ -7,10 +7,12 @@ import pytest
 
 from sandbox.correctness import (
     TensorValue,
+    Yardsticks,
     bitwise_equal,
     compare,
     decode,
     informative,
+    noise_between,
     typical_scales,
 )
 
@@ -26,11 +28,12 @@ def to_bfloat16(x: np.ndarray) -> np.ndarray:
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
-def checks(candidate, baseline, oracle=None, scales=None) -> list[str]:
+def checks(candidate, baseline, oracle=None, scales=None, noise=None) -> list[str]:
     def named(v):
         return v if isinstance(v, dict) else {"output[0]": v}
 
-    found = compare(named(candidate), named(baseline), None if oracle is None else named(oracle), scales)
+    yardsticks = Yardsticks(scales or {}, noise or {})
+    found = compare(named(candidate), named(baseline), None if oracle is None else named(oracle), yardsticks)
     return [m.check for m in found.mismatches]
 
 
@@ -171,3 +174,50 @@ def test_constant_and_unknown_results_say_nothing():
     assert informative({"a": tensor(np.array([True, False, True]))}) and not informative(
         {"a": tensor(np.ones(9, bool))}
     )
+
+
+def summed(parts: np.ndarray, order: np.ndarray, dtype: str) -> np.ndarray:
+    """Parts (terms, ...) added one after the other in an order, rounded to the type each time, as atomics do."""
+    total = np.zeros(parts.shape[1:])
+    for i in order:
+        total = total + parts[i]
+        bits = total.astype(np.float32) if dtype == "float32" else to_bfloat16(total)
+        total = decode(dtype, bits)
+    return bits
+
+
+def test_atomics_in_another_order_are_noise_and_fewer_terms_are_not() -> None:
+    parts = draw(64, 40, 32, seed=1).astype(np.float32)
+    rng = np.random.default_rng(2)
+    for dtype in ("float32", "bfloat16"):
+        first, again, other = (tensor(summed(parts, rng.permutation(64), dtype), dtype) for _ in range(3))
+        wrong = tensor(summed(parts, rng.permutation(64)[1:], dtype), dtype)
+        noise = noise_between({"output[0]": first}, {"output[0]": again})
+        assert noise["output[0]"] > 0
+        assert checks(other, first, noise=noise) == [], dtype
+        assert checks(wrong, first, noise=noise) != [], dtype
+    # Sums of bfloat16 that are off by their own noise are wrong where nothing of it is known.
+    assert checks(other, first) != []
+
+
+def test_a_cancelled_sum_may_move_by_its_noise_only_where_there_is_some() -> None:
+    first, again = np.full((4, 64), 2.0, np.float32), np.full((4, 64), 2.0, np.float32)
+    first[1, 38], again[1, 38] = -0.000809669495, -0.000809907913
+    noise = noise_between({"output[0]": tensor(first)}, {"output[0]": tensor(again)})
+    assert 0 < noise["output[0]"] < 1e-6
+    assert checks(tensor(again), tensor(first), noise=noise) == []
+    assert checks(tensor(again), tensor(first)) == ["tolerance"]
+
+
+def test_noise_excuses_nothing_beyond_the_cap() -> None:
+    first = draw(64, 64).astype(np.float32)
+    again = first + np.float32(0.3) * draw(64, 64, seed=1).astype(np.float32)
+    noise = noise_between({"output[0]": tensor(first)}, {"output[0]": tensor(again)})
+    assert checks(tensor(again), tensor(first), noise=noise) != []
+
+
+def test_noise_of_equal_runs_is_zero_and_integers_have_none() -> None:
+    values = {"output[0]": tensor(draw(4, 4)), "output[1]": tensor(np.arange(4)), "output[2]": 1.5}
+    assert noise_between(values, values) == {"output[0]": 0.0}
+    empty = {"output[0]": tensor(np.zeros((0, 4), np.float32))}
+    assert noise_between(empty, empty) == {"output[0]": 0.0}

@@ -39,7 +39,9 @@ if __name__ == "__main__":
     run(x)
 """
 STEADY = parse_kernel(SOURCE.format(extra="", noise="").encode(), "k.py")
-NOISY = parse_kernel(SOURCE.format(extra="import time", noise=" * (time.perf_counter_ns() % 1000)").encode(), "k.py")
+NOISY = parse_kernel(
+    SOURCE.format(extra="import time", noise=" * 10.0 ** (time.perf_counter_ns() % 9973 / 1000)").encode(), "k.py"
+)
 TARGET = load_target("gfx942")
 
 

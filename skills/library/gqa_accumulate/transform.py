@@ -15,6 +15,7 @@ from skills.facts import Facts
 from skills.fold import (
     Body,
     ProgramId,
+    block_text,
     body_of,
     closure,
     dependent,
@@ -23,6 +24,7 @@ from skills.fold import (
     host_text,
     indented,
     program_ids,
+    range_bounds,
     unused,
     zero_like,
 )
@@ -59,8 +61,12 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     source = parse_triton(kernel)
     function = source.functions.get(str(facts["kernel.name"]))
     group = _group(source, function) if function is not None else None
-    if function is not None and group is not None and _host_edits(source, function, group) is not None:
-        yield Site(source.line(group.sums[0].call), f"sum over {group.divisor} in registers", function.name)
+    if function is None or group is None or _host_edits(source, function, group) is None:
+        return
+    line = source.line(group.sums[0].call)
+    if _flat(source, function, group) is not None:
+        yield Site(line, f"sum over {group.divisor} in registers, one loop", function.name)
+    yield Site(line, f"sum over {group.divisor} in registers", function.name)
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
@@ -73,7 +79,9 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     host = _host_edits(source, function, group)
     if host is None:
         return None
-    text = _folded(source, function, group)
+    text = _flat(source, function, group) if site.label.endswith("one loop") else _folded(source, function, group)
+    if text is None:
+        return None
     return apply_edits(kernel, source, [Edit(group.body.start, group.body.end, text), *host])
 
 
@@ -177,7 +185,70 @@ def _other_effects(source: TritonSource, body: Body, sums: tuple[_Sum, ...], var
     return False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """The lines of a folded kernel: before the loop, in it, and after it one store per sum.
+
+    `apart` holds the totals that need a block of their own, with the text that sets them to zero; `member` and `first`
+    name the loop's variable and the first id of a group.
+    """
+
+    before: tuple[str, ...]
+    inside: tuple[str, ...]
+    after: tuple[str, ...]
+    apart: tuple[tuple[str, str], ...]
+    member: str
+    first: str
+
+
 def _folded(source: TritonSource, function: JitFunction, group: _Group) -> str:
+    """A loop over the members around what they differ in."""
+    indent, parts = group.body.indent, _parts(source, function, group)
+    lines = [*parts.before, *(f"{indent}{name} = {zeros}\n" for name, zeros in parts.apart)]
+    lines.append(f"{indent}for {parts.member} in range({group.divisor}):\n")
+    lines.append(f"{indent}    {group.program.name} = {parts.first} + {parts.member}\n")
+    return "".join([*lines, *(indented(text) for text in parts.inside), *parts.after])
+
+
+def _flat(source: TritonSource, function: JitFunction, group: _Group) -> str | None:
+    """One loop over members and blocks of rows, so that the pipeline neither drains nor fills between two members.
+
+    None where a member does more than walk its rows in one loop whose bounds all members share, or where what comes
+    before that loop is more than arithmetic on scalars.
+    """
+    parts = _parts(source, function, group)
+    members = [s for s in group.body.statements if s.text in parts.inside]
+    if parts.apart or not members or [s.text for s in members] != list(parts.inside):
+        return None
+    ahead, last = members[:-1], members[-1]
+    loop = last.node
+    if not isinstance(loop, cst.For) or not isinstance(loop.body, cst.IndentedBlock) or loop.orelse is not None:
+        return None
+    if any(isinstance(n, cst.Call | cst.For | cst.While | cst.If) for s in ahead for n in walk(s.node)):
+        return None
+    # What the loop carries from one block of rows to the next would start anew at each of them.
+    if any(s.writes & last.writes for s in ahead):
+        return None
+    bounds = range_bounds(source, loop)
+    if bounds is None or {n for b in bounds for n in re.findall(r"[A-Za-z_]\w*", b)} & group.varying:
+        return None
+    start, stop, stride = bounds
+    indent, tl = group.body.indent, tl_name(source)
+    variable = source.code(loop.target)
+    steps, step = unused(source, function, "steps", "step")
+    length = stop if start == "0" else f"{stop} - {start}" if re.fullmatch(r"\w+", start) else f"{stop} - ({start})"
+    offset = f"{step} % {steps} * {stride}" if re.fullmatch(r"\w+", stride) else f"{step} % {steps} * ({stride})"
+    lines = [*parts.before, f"{indent}{steps} = {tl}.cdiv({length}, {stride})\n"]
+    size = group.divisor if re.fullmatch(r"\w+", group.divisor) else f"({group.divisor})"
+    lines.append(f"{indent}for {step} in range({size} * {steps}):\n")
+    lines.append(f"{indent}    {group.program.name} = {parts.first} + {step} // {steps}\n")
+    lines += [indented(s.text) for s in ahead]
+    lines.append(f"{indent}    {variable} = {offset if start == '0' else f'{start} + {offset}'}\n")
+    lines.append(block_text(source, loop.body))
+    return "".join([*lines, *parts.after])
+
+
+def _parts(source: TritonSource, function: JitFunction, group: _Group) -> _Parts:
     """Before the loop what no member changes, in it what they differ in, after it one store per sum."""
     indent, program, tl = group.body.indent, group.program, tl_name(source)
     member, first, *totals = unused(
@@ -186,19 +257,22 @@ def _folded(source: TritonSource, function: JitFunction, group: _Group) -> str:
     before: list[str] = []
     inside: list[str] = []
     chain = _chain(group)
-    carried = {s.value: start for s in group.sums if (start := _start(source, group.body, s)) is not None}
+    carried = {s.value: start for s in group.sums if (start := _start(source, group, s)) is not None}
+    scaled = {i for s in group.sums if s.value in carried for i in _scalings(group, s)}
+    after = [group.body.statements[i].text for i in sorted(scaled)]
     names = [s.value if s.value in carried else name for s, name in zip(group.sums, totals, strict=True)]
     sums = {s.index: (s, name) for s, name in zip(group.sums, names, strict=True)}
     for index, statement in enumerate(group.body.statements):
+        if index in scaled:
+            continue
         if index == program.index:
             size = group.divisor if re.fullmatch(r"\w+", group.divisor) else f"({group.divisor})"
             before.append(f"{indent}{first} = {tl}.program_id({program.axis}) * {size}\n")
             before.append(f"{indent}{program.name} = {first}\n" if chain else "")
-            inside.append(f"{indent}{program.name} = {first} + {member}\n")
         elif index in sums:
             total, name = sums[index]
-            addition = "" if name in carried else f"{indent}{name} += {total.value}\n"
-            inside.append(f"{_comments(statement.text)}{addition}")
+            if name not in carried:
+                inside.append(f"{_comments(statement.text)}{indent}{name} += {total.value}\n")
         elif index in carried.values():
             before.append(statement.text)
         elif statement.writes & group.varying or (statement.reads & group.varying and not statement.writes):
@@ -206,32 +280,53 @@ def _folded(source: TritonSource, function: JitFunction, group: _Group) -> str:
             inside.append(statement.text)
         else:
             before.append(statement.text)
-    lines = [*before, *(f"{indent}{name} = {s.zeros}\n" for s, name in sums.values() if name not in carried)]
-    lines.append(f"{indent}for {member} in range({group.divisor}):\n")
-    lines += [indented(text) for text in inside]
-    for total, name in sums.values():
+    for index, (total, name) in sums.items():
+        after.append(_comments(group.body.statements[index].text) if name in carried else "")
         mask = f", mask={total.mask}" if total.mask is not None else ""
         added = name if _starts_at_zero(source, function, total) else f"{tl}.load({total.pointer}{mask}) + {name}"
-        lines.append(f"{indent}{tl}.store({total.pointer}, {added}{mask})\n")
-    return "".join(lines)
+        after.append(f"{indent}{tl}.store({total.pointer}, {added}{mask})\n")
+    apart = tuple((name, s.zeros) for s, name in sums.values() if name not in carried)
+    ahead, within, behind = (tuple(filter(None, texts)) for texts in (before, inside, after))
+    return _Parts(ahead, within, behind, apart, member, first)
 
 
-def _start(source: TritonSource, body: Body, total: _Sum) -> int | None:
+def _start(source: TritonSource, group: _Group, total: _Sum) -> int | None:
     """The statement that sets the summed block to zero, where the block may keep adding up over all members instead.
 
-    That is so when everything else that writes it adds to it, and nothing but the atomic reads it besides.
+    That is so when everything else that writes it adds to it, and nothing but the atomic reads it besides. A factor
+    that all members share may follow: it is then applied to the sum of all.
     """
     name = total.value
-    starts = []
-    for index, statement in enumerate(body.statements):
-        if index == total.index or name not in statement.reads | statement.writes:
+    starts, scalings = [], _scalings(group, total)
+    for index, statement in enumerate(group.body.statements):
+        if index == total.index or index in scalings or name not in statement.reads | statement.writes:
             continue
+        if scalings and index > scalings[0]:
+            return None
         if statement.writes == {name} and name not in statement.reads:
             starts.append(index)
         elif not _only_adds(source, statement.node, name):
             return None
-    zero = len(starts) == 1 and source.code(body.statements[starts[0]].node).strip().endswith(f"= {total.zeros}")
+    zero = len(starts) == 1 and source.code(group.body.statements[starts[0]].node).strip().endswith(f"= {total.zeros}")
     return starts[0] if zero and starts[0] < total.index else None
+
+
+def _scalings(group: _Group, total: _Sum) -> list[int]:
+    """Statements between the loop and the atomic that multiply the block by what all members share."""
+    found = []
+    for index, statement in enumerate(group.body.statements[: total.index]):
+        small = statement.node.body[0] if isinstance(statement.node, cst.SimpleStatementLine) else None
+        factor: cst.BaseExpression | None = None
+        if isinstance(small, cst.AugAssign) and isinstance(small.operator, cst.MultiplyAssign):
+            factor = small.value if dotted_name(small.target) == total.value else None
+        elif isinstance(small, cst.Assign) and [dotted_name(t.target) for t in small.targets] == [total.value]:
+            product = small.value
+            if isinstance(product, cst.BinaryOperation) and isinstance(product.operator, cst.Multiply):
+                sides = {dotted_name(product.left): product.right, dotted_name(product.right): product.left}
+                factor = sides.get(total.value)
+        if factor is not None and not names_in(factor) & (group.varying | {total.value}):
+            found.append(index)
+    return found
 
 
 def _only_adds(source: TritonSource, node: cst.CSTNode, name: str) -> bool:

@@ -15,11 +15,10 @@ def dkdv_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr,
     kv = (kv_head * T + n[:, None]) * D + d[None, :]
     k = tl.load(k_ptr + kv, mask=n[:, None] < T, other=0.0)
     v = tl.load(v_ptr + kv, mask=n[:, None] < T, other=0.0)
+    dk = tl.zeros((BN, D), tl.float32)
     dv = tl.zeros((BN, D), tl.float32)
-    dk_total = tl.zeros((BN, D), tl.float32)
     for member in range(GROUP):
         head = first_head + member
-        dk = tl.zeros((BN, D), tl.float32)
         for start in range(0, T, BM):
             m = start + tl.arange(0, BM)
             rows = (head * T + m[:, None]) * D + d[None, :]
@@ -32,10 +31,9 @@ def dkdv_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr,
             dv += tl.dot(tl.trans(p.to(do.dtype)), do)
             ds = p * (tl.dot(do, tl.trans(v)) - delta[:, None])
             dk += tl.dot(tl.trans(ds.to(q.dtype)), q)
-        dk = dk * scale
-        # several query heads share one key and value head
-        dk_total += dk
-    tl.store(dk_ptr + kv, dk_total, mask=n[:, None] < T)
+    dk = dk * scale
+    # several query heads share one key and value head
+    tl.store(dk_ptr + kv, dk, mask=n[:, None] < T)
     tl.store(dv_ptr + kv, dv, mask=n[:, None] < T)
 
 
