@@ -20,7 +20,8 @@ _FIRST = {"recorded": 0, "seed": 1}
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """One step of the plan. `known`: its results were known when it was recorded; `huge`: too large to run here."""
+    """One step of the plan. `known`: its results were known when it was recorded; `huge`: its entry was recorded on
+    inputs too large for the interpreter."""
 
     step: Step
     number: int
@@ -59,13 +60,14 @@ def _interpreted(plan: Sequence[PlannedCall], executor: str, run: Run) -> Trial:
 
 def _on_gpu(plan: Sequence[PlannedCall], run: Run) -> Trial:
     """Inputs that may lead outside a tensor only where the interpreter saw that they do not."""
-    ordered = sorted((c for c in plan if c.known), key=lambda c: _FIRST.get(c.step.variant.kind, 2))
+    answerable = (c for c in plan if c.known and (c.step.variant.reduced or not c.huge))
+    ordered = sorted(answerable, key=lambda c: _FIRST.get(c.step.variant.kind, 2))
     wide = [Request(c.step, c.number, wide=True) for c in ordered]
     answered = [c for c in run(wide, "interpreter", _ORACLE_WALL_S).calls if c.executed and c.error is None]
     inside = {c.request.number for c in answered if not c.findings}
     asked = [c for c in plan if c.recorded or c.number in inside or (c.step.variant.kind == "seed" and _safe(c))]
     for chosen in (asked, [c for c in asked if c.recorded]):
-        trial = run([_plain(c) for c in chosen] + _again(chosen, all_inputs=True), "gpu", math.inf)
+        trial = run([_plain(c) for c in chosen] + _again(chosen, on_gpu=True), "gpu", math.inf)
         if trial.failure is None:
             break
     return replace(trial, calls=trial.calls + tuple(answered))
@@ -80,6 +82,7 @@ def _plain(call: PlannedCall) -> Request:
     return Request(call.step, call.number, compile=call.recorded, execute=not call.hopeless)
 
 
-def _again(plan: Sequence[PlannedCall], *, all_inputs: bool = False) -> list[Request]:
-    """Once more on the recorded inputs; on a GPU, whose atomics come in any order, on all of them."""
-    return [Request(c.step, c.number, again=True) for c in plan if (c.recorded or all_inputs) and not c.hopeless]
+def _again(plan: Sequence[PlannedCall], *, on_gpu: bool = False) -> list[Request]:
+    """Once more on the recorded inputs; on a GPU, whose atomics come in any order, on all that are not large."""
+    chosen = [c for c in plan if c.recorded or (on_gpu and not c.huge)]
+    return [Request(c.step, c.number, again=True) for c in chosen if not c.hopeless]

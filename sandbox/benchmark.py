@@ -18,6 +18,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ import numpy.typing as npt
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from sandbox import device_lock
 from sandbox.correctness import Yardsticks, compare, noise_between
 from sandbox.timing_session import ProgramSpec, Sample, TimingError, TimingProcess
 from sandbox.verdict import Interval
@@ -149,11 +151,13 @@ def time_pair(
         processes[name].warm_up(plan.warmup_calls, plan.warmup_s, plan.call_timeout_s)
 
     specs = {"baseline": baseline, "candidate": candidate, "repeat": baseline}
+    on_gpu = plan.device == "cuda"
     try:
         # Most of the start is importing and compiling: side by side it takes a third.
-        with ThreadPoolExecutor(len(specs)) as pool:
+        with device_lock.shared() if on_gpu else nullcontext(), ThreadPoolExecutor(len(specs)) as pool:
             list(pool.map(start, specs, specs.values()))
-        samples, mismatches = _rotate({name: processes[name] for name in specs}, plan, rng)
+        with device_lock.alone() if on_gpu else nullcontext():
+            samples, mismatches = _rotate({name: processes[name] for name in specs}, plan, rng)
         device, flush = processes["baseline"].device_name, processes["baseline"].flush_bytes
     finally:
         for process in processes.values():

@@ -12,10 +12,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox import device_lock
 from sandbox.assembly import Assembly, harness_statements, stored_with
 from sandbox.compile_cache import cache_root
 from sandbox.emulator import native
@@ -190,7 +192,8 @@ def run_child(
         confinement = Confinement(
             tuple(p for p in readable if p.exists()), (cache,), work, gpu=job["executor"] == "gpu"
         )
-        ended = run_isolated(command, confinement=confinement, limits=limits, on_result=reader.feed)
+        with device_lock.shared() if confinement.gpu else nullcontext():
+            ended = run_isolated(command, confinement=confinement, limits=limits, on_result=reader.feed)
     if not assembly.versions and reader.broken is None:
         raise _never_started(ended)
     return assembly, ended, failure_of(assembly, reader, ended, limits)

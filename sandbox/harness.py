@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox.device_lock import narrowed
 from sandbox.frames import FrameWriter
 from sandbox.isolation import Limits
 
@@ -102,8 +103,7 @@ def run(job: Job, channel: FrameWriter) -> int:
     if job.cache_root is not None:
         os.environ["WAVESMITH_CACHE_DIR"] = job.cache_root
     if job.device is not None:
-        for name in ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
-            os.environ[name] = str(job.device)
+        os.environ.update(narrowed(os.environ, job.device))
     import torch
     import triton
 

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from sandbox.device_lock import visible_devices
 from sandbox.errors import SandboxError
 
 Level = Literal["bubblewrap", "process"]
@@ -154,7 +155,7 @@ def run_isolated(
 
 
 def _spawn(full: list[str], level: Level, confinement: Confinement, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
-    env: dict[str, str] = {} if level == "bubblewrap" else child_environment(confinement.work)
+    env: dict[str, str] = {} if level == "bubblewrap" else child_environment(confinement.work, confinement.gpu)
     try:
         return subprocess.Popen(
             full,
@@ -170,8 +171,8 @@ def _spawn(full: list[str], level: Level, confinement: Confinement, fds: tuple[i
         raise SandboxError(f"the child process could not be started: {e}") from e
 
 
-def child_environment(work: Path | None) -> dict[str, str]:
-    """The whole environment of a child: nothing of the caller's own passes."""
+def child_environment(work: Path | None, gpu: bool = False) -> dict[str, str]:
+    """The whole environment of a child: nothing of the caller's own passes, but which GPUs it may use."""
     home = str(work) if work is not None else "/tmp"
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
@@ -183,6 +184,7 @@ def child_environment(work: Path | None) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "TRITON_CACHE_DIR": f"{home}/triton",
         "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)))),
+        **(visible_devices() if gpu else {}),
     }
 
 
@@ -204,7 +206,7 @@ def _bubblewrap(confinement: Confinement, status_fd: int | None) -> list[str]:
         args += [a for node in nodes if node.exists() for a in ("--dev-bind", str(node), str(node))]
         args += ["--ro-bind", "/sys", "/sys", "--ro-bind", "/etc", "/etc"]
     args += ["--dir", "/tmp/work", "--chdir", "/tmp/work"]
-    for name, value in child_environment(Path("/tmp/work")).items():
+    for name, value in child_environment(Path("/tmp/work"), confinement.gpu).items():
         args += ["--setenv", name, value]
     args += ["--remount-ro", "/"]
     if status_fd is not None:

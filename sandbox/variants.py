@@ -42,6 +42,8 @@ class InputVariant:
     scalars: bool = False
     flip: str | None = None
     permute: bool = False
+    reduced: bool = False
+    """Far smaller than the recorded inputs, which are large: what an interpreter can answer in time."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -66,13 +68,15 @@ class Step:
     variant: InputVariant
 
 
-def plan_steps(workload: Workload, rng: np.random.Generator, *, budget_s: float = 60.0) -> list[Step]:
+def plan_steps(
+    workload: Workload, rng: np.random.Generator, *, budget_s: float = 60.0, reduce: bool = False
+) -> list[Step]:
     """The calls that judge a candidate, cheapest way to cover everything: every distinct entry on its recorded inputs;
     seeds, distributions, sizes and scalars on the cheapest entry of each function, as far as `budget_s` seconds reach.
 
     Entries whose results were unknown are called once, on their recorded inputs, for what they compile to; where all
-    are and the inputs are large, on much smaller ones too. `rng` makes the seeds secret. At least `MIN_SEEDS` redrawn
-    inputs are planned whatever they cost.
+    are and the inputs are large, on much smaller ones too; with `reduce` any large inputs are. `rng` makes the seeds
+    secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost.
     """
     entries = _distinct(workload.entries)
     steps = [Step(e.index, RECORDED) for e in entries]
@@ -84,10 +88,10 @@ def plan_steps(workload: Workload, rng: np.random.Generator, *, budget_s: float 
             if needed or cost <= left_s:
                 steps.append(Step(entry.index, variant))
                 left_s -= cost
-    if not any(e.known for e in entries):
+    if reduce or not any(e.known for e in entries):
         for entry in _one_per_function(workload, [e for e in entries if e.kind != "program"]):
             steps += [
-                Step(entry.index, InputVariant(_words(m), "sizes", _seed(rng), "normal", sizes=m))
+                Step(entry.index, InputVariant(_words(m), "sizes", _seed(rng), "normal", sizes=m, reduced=True))
                 for m in reductions(entry)
             ]
     return steps

@@ -1,0 +1,68 @@
+"""Who may use the GPUs at hand: programs that only compute share them, a clock has them alone.
+
+Jobs side by side (several workers, a benchmark with `--jobs`) would otherwise time each other's work. The locks are
+files in the cache folder, one pair for each set of visible devices, so they hold between processes of one user and end
+with the process that holds them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sandbox.compile_cache import cache_root
+
+VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+
+
+def visible_devices() -> dict[str, str]:
+    """The variables that say which GPUs this process may use, as they are set."""
+    return {name: os.environ[name] for name in VISIBLE_DEVICES if name in os.environ}
+
+
+def narrowed(masks: Mapping[str, str], device: int) -> dict[str, str]:
+    """The variables that leave only GPU number `device` of those visible.
+
+    Masks of HIP and CUDA are narrowed (HIP reads CUDA's where its own is not set); one of ROCR stays, for it renumbers
+    the devices before the others count them.
+    """
+    given = masks.get("HIP_VISIBLE_DEVICES") or masks.get("CUDA_VISIBLE_DEVICES") or ""
+    listed = [part.strip() for part in given.split(",") if part.strip()]
+    one = listed[device] if device < len(listed) else str(device)
+    return {"CUDA_VISIBLE_DEVICES": one, "HIP_VISIBLE_DEVICES": one}
+
+
+@contextmanager
+def shared() -> Iterator[None]:
+    """Compute on the GPUs beside others; waits while a clock has them or waits for them."""
+    with _open("turn") as turn, _open("use") as use:
+        fcntl.flock(turn, fcntl.LOCK_SH)
+        fcntl.flock(use, fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        yield
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Have the GPUs alone; whoever computes there now is waited for, and nobody begins meanwhile."""
+    with _open("turn") as turn, _open("use") as use:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        fcntl.flock(use, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _open(name: str) -> Iterator[int]:
+    """A lock file; closing it gives the lock back."""
+    folder: Path = cache_root() / "devices"
+    folder.mkdir(parents=True, exist_ok=True)
+    masks = hashlib.blake2b(repr(sorted(visible_devices().items())).encode(), digest_size=6).hexdigest()
+    descriptor = os.open(folder / f"{masks}.{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,72 @@
+"""Which inputs of a baseline go to the interpreter, and which to a GPU: the interpreter stands for both here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sandbox.baseline_trial import PlannedCall, run_baseline
+from sandbox.capture import capture
+from sandbox.isolation import Limits
+from sandbox.kernel import parse_kernel
+from sandbox.oracle import references
+from sandbox.target import load_target
+from sandbox.trials import Request, Trial, run_trial
+from sandbox.variants import plan_steps, reductions
+
+SOURCE = b"""
+import torch, triton
+import triton.language as tl
+
+
+@triton.jit
+def double(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offs, 2 * tl.load(x_ptr + offs, mask=offs < n), mask=offs < n)
+
+
+def run(x):
+    y = torch.empty_like(x)
+    double[(triton.cdiv(x.numel(), 4096),)](x, y, x.numel(), BLOCK=4096)
+    return y
+
+
+if __name__ == "__main__":
+    run(torch.randn(ELEMENTS, device="cuda"))
+"""
+TARGET = load_target("gfx950")
+
+
+def asked_of(elements: int) -> tuple[list[tuple[str, Request]], int, int]:
+    """Every request with its executor; how many steps were planned, and how many have an answer of higher precision."""
+    kernel = parse_kernel(SOURCE.replace(b"ELEMENTS", str(elements).encode()), "k.py")
+    stored = capture(kernel, TARGET, executor="interpreter", limits=Limits(wall_s=240), compile=False).stored
+    steps = plan_steps(stored.workload, np.random.default_rng(1), reduce=True)
+    asked: list[tuple[str, Request]] = []
+
+    def run(requests: list[Request], executor: str, wall_s: float) -> Trial:
+        asked.extend((executor, r) for r in requests)
+        return run_trial(kernel, stored, TARGET, requests, executor="interpreter", limits=Limits(wall_s=240), seed=1)
+
+    huge = any(reductions(stored.workload.entries[0]))
+    plan = [PlannedCall(s, n, known=True, huge=huge) for n, s in enumerate(steps)]
+    found = references(stored, steps, run_baseline(plan, "gpu", run))
+    return asked, len(found), sum(r.kind == "float64" for r in found)
+
+
+def test_large_inputs_go_to_the_gpu_alone_and_much_smaller_ones_to_both() -> None:
+    asked, answered, precise = asked_of(300_000)
+    interpreted = [r for executor, r in asked if executor == "interpreter"]
+    assert interpreted and all(r.step.variant.reduced for r in interpreted)
+    on_gpu = [r.step.variant for executor, r in asked if executor == "gpu" and not r.again]
+    assert {v.kind for v in on_gpu} == {"recorded", "seed", "sizes"}
+    assert all(v.reduced for v in on_gpu if v.kind == "sizes")
+    assert [r.step.variant.kind for _, r in asked if r.again] == ["recorded"]
+    assert precise == len(interpreted) and answered > precise
+
+
+def test_small_inputs_are_answered_in_higher_precision_and_repeated_on_the_gpu() -> None:
+    asked, answered, precise = asked_of(1000)
+    assert precise == answered
+    on_gpu = [r for executor, r in asked if executor == "gpu"]
+    assert sum(r.again for r in on_gpu) == sum(not r.again for r in on_gpu)
+    assert {r.step.variant.kind for r in on_gpu} >= {"recorded", "seed", "distribution"}

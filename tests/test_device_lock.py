@@ -1,0 +1,95 @@
+"""Programs share the GPUs, a clock has them alone; a child sees the GPUs that its parent was given."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+
+from sandbox import device_lock
+from sandbox.isolation import child_environment
+
+PATIENCE_S = 120.0
+MOMENT_S = 0.2
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setenv("WAVESMITH_CACHE_DIR", str(tmp_path))
+    for name in device_lock.VISIBLE_DEVICES:
+        monkeypatch.delenv(name, raising=False)
+
+
+class Holder:
+    """Holds a lock in a thread of its own, as another process would, until it is told to let go."""
+
+    def __init__(self, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        self.has, self._let_go = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(lock,), daemon=True)
+        self._thread.start()
+
+    def _run(self, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        with lock():
+            self.has.set()
+            self._let_go.wait(PATIENCE_S)
+
+    def release(self) -> None:
+        self._let_go.set()
+        self._thread.join(PATIENCE_S)
+
+
+def test_many_compute_at_once_and_a_clock_waits_for_all_of_them() -> None:
+    programs = [Holder(device_lock.shared) for _ in range(3)]
+    assert all(p.has.wait(PATIENCE_S) for p in programs)
+    clock = Holder(device_lock.alone)
+    for program in programs:
+        assert not clock.has.wait(MOMENT_S)
+        program.release()
+    assert clock.has.wait(PATIENCE_S)
+    late = Holder(device_lock.shared)
+    assert not late.has.wait(MOMENT_S)
+    clock.release()
+    assert late.has.wait(PATIENCE_S)
+    late.release()
+
+
+def test_nobody_begins_while_a_clock_waits() -> None:
+    first = Holder(device_lock.shared)
+    assert first.has.wait(PATIENCE_S)
+    clock = Holder(device_lock.alone)
+    assert not clock.has.wait(MOMENT_S)
+    second = Holder(device_lock.shared)
+    assert not second.has.wait(MOMENT_S)
+    first.release()
+    assert clock.has.wait(PATIENCE_S)
+    assert not second.has.is_set()
+    clock.release()
+    assert second.has.wait(PATIENCE_S)
+    second.release()
+
+
+def test_other_gpus_are_other_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Holder(device_lock.alone)
+    assert clock.has.wait(PATIENCE_S)
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1")
+    other = Holder(device_lock.alone)
+    assert other.has.wait(PATIENCE_S)
+    other.release()
+    clock.release()
+
+
+def test_a_child_on_a_gpu_sees_the_gpus_of_its_parent_and_no_other_child_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "3")
+    assert child_environment(None, gpu=True)["HIP_VISIBLE_DEVICES"] == "3"
+    assert "HIP_VISIBLE_DEVICES" not in child_environment(None)
+
+
+@pytest.mark.parametrize(
+    ("masks", "device", "one"),
+    [({}, 1, "1"), ({"CUDA_VISIBLE_DEVICES": "2,5"}, 1, "5"), ({"HIP_VISIBLE_DEVICES": "4, 6"}, 0, "4"),
+     ({"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "7"}, 0, "1"), ({"ROCR_VISIBLE_DEVICES": "2,3"}, 1, "1")],
+)  # fmt: skip
+def test_one_gpu_of_the_visible_ones(masks: dict[str, str], device: int, one: str) -> None:
+    assert device_lock.narrowed(masks, device) == {"CUDA_VISIBLE_DEVICES": one, "HIP_VISIBLE_DEVICES": one}
