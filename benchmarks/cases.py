@@ -7,6 +7,7 @@ ours (`benchmarks/external/`), which imports the kernel's file by its name.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,15 +86,27 @@ class Case:
         )
 
 
-def load_cases(external: Path | None = None) -> list[Case]:
-    """The cases of the suite, and those in the folder `external` after them."""
+def load_cases(external: Path | None = None, only: Sequence[str] | None = None) -> list[Case]:
+    """The cases of the suite, and those in the folder `external` after them.
+
+    `only` names the wanted ones; `suite` and `external` stand for all of their kind. Raises `ValueError` for others.
+    """
+    known = {"suite": load_suite(), "external": load_external(external.resolve()) if external is not None else []}
+    cases = [*known["suite"], *known["external"]]
+    unknown = set(only or ()) - {c.name for c in cases} - known.keys()
+    if unknown:
+        raise ValueError(f"no case {', '.join(sorted(unknown))}")
+    return [c for c in cases if not only or c.name in only or ("external" if c.harness else "suite") in only]
+
+
+def load_suite() -> list[Case]:
     cases = []
     for c in json.loads((SUITE / "cases.json").read_text()):
         kernel = ROOT / c["kernel"] if "kernel" in c else SUITE / c["name"] / "kernel.py"
         expert = SUITE / c["name"] / "expert.py"
         known = expert if expert.exists() else None
         cases.append(Case(c["name"], kernel, c.get("entry", "run"), c["bottleneck"], c.get("large"), known))
-    return cases if external is None else cases + load_external(external.resolve())
+    return cases
 
 
 def load_external(folder: Path) -> list[Case]:

@@ -3,7 +3,8 @@
     python benchmarks/patch_suite.py --target gfx950 --out wavesmith-out/suite
 
 One folder per case with patch, report and, where there is a patch, the patched file. Skips cases that are done;
-prints a line per case and a table at the end (summary.md). With a GPU the candidates are executed and timed on it.
+prints a line per case and a table at the end (summary.md). With a GPU the candidates are executed and timed on it;
+there `--large` gives the search the sizes of `benchmarks/run.py` instead of the small ones of the files' own checks.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     command = [
         *(sys.executable, "-c", "from api.cli import main; main()", "optimize", str(case.kernel)),
         *("--target", options.target, "--out", str(folder / "job"), "--budget-s", str(options.budget_s), "--json"),
-        *(("--harness", str(case.harness)) if case.harness else ()),
+        *harness_of(case, folder, options.large),
         *options.extra,
     ]
     began = time.monotonic()
@@ -51,6 +52,35 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
         keep(case, folder / "job" / report["artifacts"]["patched_file"], folder)
     done.write_text(json.dumps(row))
     return row
+
+
+LARGE_SUITE = """import torch
+import {module} as program
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    program.{entry}(*program.{call})
+"""
+LARGE_EXTERNAL = """{harness}
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    run(*make_large())
+"""
+
+
+def harness_of(case: Case, folder: Path, large: bool) -> tuple[str, ...]:
+    """The harness as options of `wavesmith optimize`; `large` writes one that runs what is timed, unchecked."""
+    if not large:
+        return ("--harness", str(case.harness)) if case.harness else ()
+    path = folder / f"large_{case.name}.py"
+    if case.harness is not None:
+        own = case.harness.read_text().split("\nif __name__")[0].rstrip()
+        path.write_text(LARGE_EXTERNAL.format(harness=own))
+    else:
+        call = "make_large()" if case.large is None else f"make_inputs(**{case.large!r})"
+        path.write_text(LARGE_SUITE.format(module=case.kernel.stem, entry=case.entry, call=call))
+    return ("--harness", str(path))
 
 
 def skills_of(report: dict[str, Any]) -> dict[str, bool]:
@@ -74,12 +104,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("wavesmith-out/suite"))
     parser.add_argument("--budget-s", type=float, default=120.0)
     parser.add_argument("--external", type=Path, help="what `benchmarks/external.py fetch` made; its cases too")
+    parser.add_argument("--large", action="store_true", help="optimize for the sizes that are timed; needs a GPU")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--only", nargs="*", help="names of cases; `suite` or `external` for all of it")
     parser.add_argument("extra", nargs="*", help="further options of `wavesmith optimize`, after --")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    cases = [c for c in load_cases(options.external) if not options.only or c.name in options.only]
+    cases = load_cases(options.external, options.only)
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool:
         for row in pool.map(lambda c: patch(c, options), cases):

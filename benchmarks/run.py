@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--external", type=Path, default=None, help="what `benchmarks/external.py fetch` made")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "out")
     parser.add_argument("--reports", type=Path, nargs="*", default=[], help="folders of patch_suite.py, for the page")
-    parser.add_argument("--only", nargs="*", default=None)
+    parser.add_argument("--only", nargs="*", default=None, help="names of cases; `suite` or `external` for all of it")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--no-expert", action="store_true")
     parser.add_argument("--no-harness", action="store_true")
@@ -69,9 +69,9 @@ def main() -> None:
     store = options.out / "results.json"
     results: dict[str, Any] = json.loads(store.read_text()) if store.exists() else {}
     end = time.monotonic() + options.minutes * 60
-    for case in load_cases(options.external):
-        if (options.only and case.name not in options.only) or time.monotonic() > end:
-            continue
+    for case in load_cases(options.external, options.only):
+        if time.monotonic() > end:
+            break
         row = results.setdefault(case.name, {"bottleneck": case.bottleneck, "origin": case.origin})
         if not options.no_harness and "harness" not in row:
             row["harness"] = harness_passes(case, case.kernel)
