@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent.candidate import Attempt, Fate, Measurement, Offers, Proposal, Unmatched
 from sandbox.target import Target
-from skills.match import Match, match
+from skills.match import Match, Unmet, match
 from skills.skill import CLOCK_METRICS, Library
 
 TIMED_METRICS = CLOCK_METRICS | {"l2_hit_rate", "hbm_bandwidth_share", "mfma_busy_share", "memory_stall_share"}
@@ -28,7 +28,7 @@ class SkillProposer:
         matches = match(measured.kernel, measured.facts, self.target, self.library)
         kept = {a.proposal.origin for a in history if a.fate in (Fate.KEPT, Fate.STEP)}
         matched = {m.skill.id for m in matches.matches}
-        unmatched = [Unmatched(u.skill.id, u.skill.data.title, u.reason) for u in matches.unmet]
+        unmatched = list(_nearest([u for u in matches.unmet if u.skill.id not in matched]))
         proposals: list[Proposal] = []
         for found in matches.matches:
             obstacle = _obstacle(found, measured, kept, matched) or self._untimed(found)
@@ -44,6 +44,19 @@ class SkillProposer:
         return (
             "only a clock can tell whether it helps, and there is no GPU here" if guess and not self.has_clock else ""
         )
+
+
+def _nearest(unmet: Sequence[Unmet]) -> Iterator[Unmatched]:
+    """One per skill: the kernel that it came closest to fitting, named where there are several."""
+    nearest: dict[str, Unmet] = {}
+    for one in unmet:
+        known = nearest.setdefault(one.skill.id, one)
+        if len(one.outcomes) < len(known.outcomes):
+            nearest[one.skill.id] = one
+    several = len({u.kernel for u in unmet if u.kernel}) > 1
+    for one in nearest.values():
+        place = f"{one.kernel}: " if several and one.kernel else ""
+        yield Unmatched(one.skill.id, one.skill.data.title, place + one.reason)
 
 
 def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[str]) -> str:

@@ -117,6 +117,7 @@ class Search:
         offers = self.proposer.propose(measured, self.attempts)
         self.refusals.update(dict.fromkeys(offers.refusals))
         tried = {a.proposal.id for a in self.attempts if a.judgement is not None or a.fate is Fate.STEP}
+        self.unmatched = {}
         for unmatched in offers.unmatched:
             self.unmatched.setdefault(unmatched.origin, unmatched)
         fresh = [p for p in offers.proposals if p.id not in tried and p.kernel.digest not in self._seen]

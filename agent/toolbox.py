@@ -24,6 +24,7 @@ PROMISES = (
     "vgpr_spill_count down", "scratch_bytes down", "lds_bytes down", "occupancy_waves_per_simd up",
     "cas_loop_count down", "cache_maintenance_count down", "global_load_mean_bytes up", "global_store_mean_bytes up",
     "executed_lane_atomics down", "executed_lds_atomics down", "executed_instructions down",
+    "executed_alu_cycles down",
 )  # fmt: skip
 """What a candidate may promise: resources that cost time wherever they are used, read from the code object or counted
 in an emulated run; not the length of the code."""

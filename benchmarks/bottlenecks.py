@@ -28,7 +28,7 @@ from agent.events import Progress
 from agent.fix import SkillProposer
 from agent.job import JobRequest, Options
 from agent.profiling import profile_file, rank
-from benchmarks.run import Case, load_cases
+from benchmarks.cases import Case, load_cases
 from benchmarks.tritonbench import one_line, read
 from sandbox.errors import WavesmithError
 from sandbox.kernel import load_kernel, parse_kernel

@@ -45,7 +45,7 @@ from agent.job import Budget, JobRequest, Meter, ModelChoice, Options
 from agent.model import Message, Reply, Stop, Tool, ToolCall, Usage
 from agent.model_work import Helper, Workplace, put_to_work
 from agent.search import Proposer, Search
-from benchmarks.run import Case, load_cases
+from benchmarks.cases import Case, load_cases
 from sandbox.capture import choose_executor
 from sandbox.errors import WavesmithError
 from sandbox.kernel import Kernel

@@ -2,8 +2,9 @@
 
     python benchmarks/patch_suite.py --target gfx950 --out wavesmith-out/suite
 
-One folder per case with patch, report and, where there is a patch, the patched `kernel.py`. Skips cases that are done;
-prints a line per case and a table at the end (summary.md). With a GPU the candidates are executed and timed on it.
+One folder per case with patch, report and, where there is a patch, the patched file. Skips cases that are done;
+prints a line per case and a table at the end (summary.md). With a GPU the candidates are executed and timed on it;
+there `--large` gives the search the sizes of `benchmarks/run.py` instead of the small ones of the files' own checks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.run import Case, load_cases
+from benchmarks.cases import Case, load_cases
+from skills.skill import load_library
 
 
 def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
@@ -33,6 +35,7 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     command = [
         *(sys.executable, "-c", "from api.cli import main; main()", "optimize", str(case.kernel)),
         *("--target", options.target, "--out", str(folder / "job"), "--budget-s", str(options.budget_s), "--json"),
+        *harness_of(case, folder, options.large),
         *options.extra,
     ]
     began = time.monotonic()
@@ -44,11 +47,55 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
         code, report, last = None, {}, f"{type(e).__name__}"
     row = {"name": case.name, "exit": code, "seconds": round(time.monotonic() - began, 1), "last": last}
     row |= {k: report.get(k) for k in ("outcome", "summary")}
-    patched = next(iter(sorted((folder / "job").glob("**/*.py"))), None)
-    if code == 0 and patched is not None:
-        shutil.copy(patched, folder / "kernel.py")
+    row["skills"] = skills_of(report)
+    if code == 0:
+        keep(case, folder / "job" / report["artifacts"]["patched_file"], folder)
     done.write_text(json.dumps(row))
     return row
+
+
+LARGE_SUITE = """import torch
+import {module} as program
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    program.{entry}(*program.{call})
+"""
+LARGE_EXTERNAL = """{harness}
+
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    run(*make_large())
+"""
+
+
+def harness_of(case: Case, folder: Path, large: bool) -> tuple[str, ...]:
+    """The harness as options of `wavesmith optimize`; `large` writes one that runs what is timed, unchecked."""
+    if not large:
+        return ("--harness", str(case.harness)) if case.harness else ()
+    path = folder / f"large_{case.name}.py"
+    if case.harness is not None:
+        own = case.harness.read_text().split("\nif __name__")[0].rstrip()
+        path.write_text(LARGE_EXTERNAL.format(harness=own))
+    else:
+        call = "make_large()" if case.large is None else f"make_inputs(**{case.large!r})"
+        path.write_text(LARGE_SUITE.format(module=case.kernel.stem, entry=case.entry, call=call))
+    return ("--harness", str(path))
+
+
+def skills_of(report: dict[str, Any]) -> dict[str, bool]:
+    """The skills of the edits that are in the patch, and whether what they use exists on NVIDIA too."""
+    library = load_library()
+    parts = {a["origin"] for a in report.get("attempts", ()) if a["fate"] == "kept"}
+    known = {s.id: any(t.startswith("sm_") for t in s.data.targets) for s in library}
+    return {p: known.get(p, True) for p in sorted(parts)}
+
+
+def keep(case: Case, patched: Path, folder: Path) -> None:
+    """The patched file into `folder`, ready to be timed: an external one with all that it imports."""
+    if case.harness is not None:
+        shutil.copytree(case.kernel.parent, folder, dirs_exist_ok=True)
+    shutil.copytree(patched.parent, folder, dirs_exist_ok=True)
 
 
 def main() -> None:
@@ -56,12 +103,14 @@ def main() -> None:
     parser.add_argument("--target", default="gfx950")
     parser.add_argument("--out", type=Path, default=Path("wavesmith-out/suite"))
     parser.add_argument("--budget-s", type=float, default=120.0)
+    parser.add_argument("--external", type=Path, help="what `benchmarks/external.py fetch` made; its cases too")
+    parser.add_argument("--large", action="store_true", help="optimize for the sizes that are timed; needs a GPU")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--only", nargs="*", help="names of cases; `suite` or `external` for all of it")
     parser.add_argument("extra", nargs="*", help="further options of `wavesmith optimize`, after --")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    cases = [c for c in load_cases() if not options.only or c.name in options.only]
+    cases = load_cases(options.external, options.only)
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool:
         for row in pool.map(lambda c: patch(c, options), cases):

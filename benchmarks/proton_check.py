@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.run import Case, load_cases  # noqa: E402
+from benchmarks.cases import Case, load_cases  # noqa: E402
 from sandbox.profiler.proton import ProtonKernel, merge_stalls, profile_callable  # noqa: E402
 
 TOLERANCE = 0.03

@@ -174,11 +174,21 @@ def _interpret(pending: PendingLaunch, budget_s: float, *, order: Order, wide: b
 
 
 def choose_config(recorder: TrialRecorder) -> None:
-    """Let a trial force which config of an autotuner runs: on a GPU any of them may win, so each must be right."""
+    """Let a trial force which config of an autotuner runs: on a GPU any of them may win, so each must be right.
+
+    The first is the one that the recording assumed, so that both speak of the same code object.
+    """
+    assume = child_hooks._choose
+    assumed: dict[tuple[Any, ...], Any] = {}
 
     def chosen(_recorder: Any, tuner: Any, args: Any, kwargs: Any) -> Any:
+        key = (id(tuner), child_hooks._tuning_key(tuner, kwargs))
+        if key not in assumed:
+            assumed[key] = assume(recorder, tuner, args, kwargs).config
         configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else list(tuner.configs)
-        by_values = {repr(sorted(c.kwargs.items(), key=repr)): c for c in configs}
+        by_values: dict[str, Any] = {}
+        for config in (assumed[key], *configs):
+            by_values.setdefault(repr(sorted(config.kwargs.items(), key=repr)), config)
         distinct = list(by_values.values())[:_MAX_CONFIGS]
         recorder.config_count = max(recorder.config_count, len(distinct))
         config = distinct[recorder.forced_config % len(distinct)]

@@ -26,6 +26,7 @@ _ANY_ERROR = re.compile(r"^(?:<unknown>:\d+:\d+: |LLVM )?(?:error|ERROR|fatal er
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal)\s*:\s*(?P<message>.*)$", re.M)
 _LOC = re.compile(r"^#loc(?P<id>\d*) = loc\((?P<body>.*)\)\s*$", re.M)
 _FILE_LOC = re.compile(r'"(?P<file>[^"]+\.py)":(?P<line>\d+):\d+')
+_NOT_IN_TRITON = re.compile(r"AttributeError: module '(triton[\w.]*)' has no attribute '(\w+)'")
 _NV_SYMBOL = re.compile(r"\b__nv_\w+")
 
 
@@ -113,7 +114,19 @@ def _frontend(error: Any, fns: list[Any]) -> tuple[str, Place | None]:
         else:
             message = _exception_text(current)
         current = current.__cause__
-    return _explained(_unquote(str(message)), place), place
+    message = _unquote(str(message))
+    if missing := _NOT_IN_TRITON.fullmatch(message):
+        return _of_another_triton(missing), jit_graph.place_of_attribute(fns, missing[2]) or place
+    return _explained(message, place), place
+
+
+def _of_another_triton(missing: re.Match[str]) -> str:
+    """Triton looks such names up even where a constexpr switches their branch off."""
+    import triton
+
+    return (
+        f"Triton {triton.__version__} has no {missing[1]}.{missing[2]}: the file was written for another version of it"
+    )
 
 
 def _explained(message: str, place: Place | None) -> str:

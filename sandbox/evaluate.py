@@ -406,11 +406,12 @@ class Evaluator:
         static = improvement(before, after, expects, self.target)
         if not expects and any(p.count("global_atomic_count") for p in profiles_of(after, self.target).values()):
             expects = {"executed_lane_atomics": "down"}
-        if not self.target.is_amd or not expected or not COUNTED.keys() & expects.keys():
+        if not self.target.is_amd or not expected or not COUNTED & expects.keys():
             return static
         if spilled := more_spills(before, after, self.target):
             return Improvement(None, spilled)
-        counted = counted_improvement(self._emulation(parent, expected), self._emulation(candidate, expected), expects)
+        old, new = (self._emulation(k, expected) for k in (parent, candidate))
+        counted = counted_improvement(old, new, expects, self.target)
         return counted if counted.gain is not None else static
 
     def _timed(self, parent: Kernel, candidate: Kernel, expected: list[Reference]) -> Improvement:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sandbox.compiling import Compiled
+from sandbox.emulator.cycles import alu_cycles
 from sandbox.profiler.metrics import Profile
 from sandbox.profiler.static import compare_static, resource_gains, static_profile
 from sandbox.statements import counted_statement, static_statement
@@ -76,12 +77,19 @@ def improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str], t
     return Improvement(Gain(Speed.STATIC, static_statement(moved), metrics=moved))
 
 
-COUNTED = {
+_COUNTERS = {
     "executed_lane_atomics": "lane_atomics",
     "executed_instructions": "SQ_INSTS",
     "executed_lds_atomics": "lds_lane_atomics",
 }
-"""Metrics that an emulated run counts, with the emulator's own names."""
+COUNTED = frozenset({*_COUNTERS, "executed_alu_cycles"})
+"""Metrics that an emulated run counts."""
+
+
+def _count(name: str, counters: Mapping[str, int], target: Target) -> float | None:
+    if name == "executed_alu_cycles":
+        return alu_cycles(counters, target)
+    return float(counters.get(_COUNTERS[name], 0))
 
 
 def counts_of(trial: Trial) -> dict[str, int] | None:
@@ -96,7 +104,7 @@ def counts_of(trial: Trial) -> dict[str, int] | None:
     return total
 
 
-def counted_improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str]) -> Improvement:
+def counted_improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str], target: Target) -> Improvement:
     """Counts of the same calls, emulated on both sides; each named metric has to move its way, by a tenth at least."""
     before, after = counts_of(baseline), counts_of(candidate)
     if before is None or after is None:
@@ -104,8 +112,8 @@ def counted_improvement(baseline: Trial, candidate: Trial, expects: Mapping[str,
     moved: dict[str, tuple[float, float]] = {}
     for name in expects:
         if name in COUNTED:
-            old, new = (float(c.get(COUNTED[name], 0)) for c in (before, after))
-            if new < 0.9 * old:
+            old, new = (_count(name, c, target) for c in (before, after))
+            if old is not None and new is not None and new < 0.9 * old:
                 moved[name.removeprefix("executed_")] = (old, new)
     if not moved:
         return Improvement(None, "no count of the emulated run moved the right way; not timed")

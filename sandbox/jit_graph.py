@@ -16,7 +16,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A statement of a source file: `line` is its first line, `text` the whole statement, dedented."""
+    """A statement of a source file: `line` is its first line, `text` the whole statement, dedented; its header where
+    it is a compound one."""
 
     file: str
     line: int
@@ -73,9 +74,20 @@ def place_in(fn: Any, node: ast.AST) -> Place:
     start = getattr(node, "lineno", 1)
     if isinstance(node, ast.FunctionDef):
         end = start
+    elif isinstance(node, ast.If | ast.For | ast.While | ast.With):
+        end = max(start, node.body[0].lineno - 1)
     else:
         start, end = _statement(fn, start, getattr(node, "end_lineno", start) or start)
     return Place(file_of(fn), first_line(fn) + start - 1, _dedent(lines[start - 1 : end]))
+
+
+def place_of_attribute(fns: list[Any], name: str) -> Place | None:
+    """The first statement of the user's functions that reads an attribute `name`."""
+    for fn in fns:
+        for node in ast.walk(fn.parse()) if not in_triton(fn) else ():
+            if isinstance(node, ast.Attribute) and node.attr == name:
+                return place_in(fn, node)
+    return None
 
 
 def place_at(fns: list[Any], file: str, line: int) -> Place:

@@ -69,6 +69,7 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "cache_maintenance_count": "L2 write-back and invalidate instructions around atomics",
         "executed_lane_atomics": "atomic lane operations executed",
         "executed_instructions": "instructions executed",
+        "executed_alu_cycles": "cycles that vector and matrix units need for what was executed, none overlapping",
         "atomic_contention": "largest number of lane atomics on one address",
         "l2_hit_rate": "share of L2 requests that hit",
         "hbm_bandwidth_share": "achieved share of peak HBM bandwidth",

@@ -50,7 +50,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A skill that was not tried, and the conditions that stood against it."""
+    """A skill that was not tried, and the conditions that stood against it; none where the source gives it no site."""
 
     skill: Skill
     kernel: str | None
@@ -58,7 +58,10 @@ class Unmet:
 
     @property
     def reason(self) -> str:
-        return "; ".join(o.explanation for o in self.outcomes)
+        return (
+            "; ".join(o.explanation for o in self.outcomes)
+            or "its conditions hold, but the source holds nothing for it to edit"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,10 @@ def match(kernel: Kernel, facts: Facts, target: Target, library: Library) -> Mat
                 unmet.append(Unmet(skill, name, against))
                 continue
             why = "; ".join(o.explanation for o in outcomes) or "the source holds the construct"
-            for found in skill.module.find(kernel, subject, target):
+            sites = list(skill.module.find(kernel, subject, target))
+            if not sites:
+                unmet.append(Unmet(skill, name, ()))
+            for found in sites:
                 if isinstance(found, Refusal):
                     refusals.append(Refusal(found.reason, found.line, found.route, skill.id))
                 elif not found.approximate or subject["request.allow_approx"]:
@@ -112,10 +118,14 @@ def _urgency(skill: Skill, facts: Facts) -> tuple[bool, bool, bool, bool, str]:
 
 
 def _subjects(skill: Skill, facts: Facts) -> list[tuple[str | None, Facts]]:
-    """The file itself, or each jit kernel that something is known about."""
+    """The file itself, or each jit kernel that was launched; each that is known where none was.
+
+    Nothing could be shown of an edit to a kernel that the harness leaves out.
+    """
     if skill.data.scope == "file":
         return [(None, facts)]
-    return [(name, facts.for_kernel(name)) for name in facts.kernels]
+    launched = [name for name, known in facts.kernels.items() if known["launch.count"] is not None]
+    return [(name, facts.for_kernel(name)) for name in launched or facts.kernels]
 
 
 def _distinct(refusals: list[Refusal]) -> tuple[Refusal, ...]:

@@ -77,7 +77,10 @@ class TritonSource:
         self._newlines = [i for i, b in enumerate(self.data) if b == 0x0A]
         self.nodes: tuple[cst.CSTNode, ...] = tuple(walk(self.module))
         self._parents = {child: node for node in self.nodes for child in node.children}
-        self.imports = dict(self._imports())
+        self.imports: dict[str, str] = {}
+        for name, full, fallback in self._imports():
+            if not (fallback and name in self.imports):
+                self.imports[name] = full
         self.imports.update(self._function_aliases())
         self.functions = {f.name: f for f in self._jit_functions()}
         self.aliases = dict(self._kernel_aliases())
@@ -209,22 +212,14 @@ class TritonSource:
                 return f
         return None
 
-    def _imports(self) -> Iterator[tuple[str, str]]:
+    def _imports(self) -> Iterator[tuple[str, str, bool]]:
+        """Name, what it stands for, and whether another branch imports it first: `except ImportError:`, `else:`."""
         for node in self.nodes:
-            if isinstance(node, cst.Import):
-                for alias in node.names:
-                    full = dotted_name(alias.name) or ""
-                    if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-                        yield alias.asname.name.value, full
-                    else:
-                        yield full.split(".")[0], full.split(".")[0]
-            elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar) and node.module:
-                module = dotted_name(node.module) or ""
-                for alias in node.names:
-                    if isinstance(alias.name, cst.Name) and not node.relative:
-                        bound = alias.asname.name if alias.asname is not None else alias.name
-                        if isinstance(bound, cst.Name):
-                            yield bound.value, f"{module}.{alias.name.value}"
+            if not isinstance(node, cst.Import | cst.ImportFrom):
+                continue
+            fallback = any(isinstance(a, cst.Else | cst.ExceptHandler) for a in self.ancestors(node))
+            for name, full in _imported(node):
+                yield name, full, fallback
 
     def _function_aliases(self) -> Iterator[tuple[str, str]]:
         """Module-level names for library functions: `exp = tl.exp`, `f = lib.g if hasattr(lib, "g") else h`."""
@@ -367,3 +362,19 @@ def _parsed(source: str) -> TritonSource:
 def parse_triton(kernel: Kernel) -> TritonSource:
     """The parsed file of a kernel, cached by its text."""
     return _parsed(kernel.source)
+
+
+def _imported(node: cst.Import | cst.ImportFrom) -> Iterator[tuple[str, str]]:
+    if isinstance(node, cst.Import):
+        for alias in node.names:
+            full = dotted_name(alias.name) or ""
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                yield alias.asname.name.value, full
+            else:
+                yield full.split(".")[0], full.split(".")[0]
+    elif not isinstance(node.names, cst.ImportStar) and node.module and not node.relative:
+        module = dotted_name(node.module) or ""
+        for alias in node.names:
+            bound = alias.asname.name if alias.asname is not None else alias.name
+            if isinstance(alias.name, cst.Name) and isinstance(bound, cst.Name):
+                yield bound.value, f"{module}.{alias.name.value}"

@@ -265,3 +265,37 @@ def test_an_assertion_without_a_message_is_quoted(cache: CompileCache) -> None:
     result = compile_launch(dot_into_wrong_sum, operands, {}, GFX950, cache=cache)
     assert isinstance(result, CompileError) and result.source_line is not None and "tl.dot" in result.source_line
     assert result.message != "AssertionError" and "acc" in result.message
+
+
+@triton.jit
+def of_another_version(x, y, n, OLD: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    if n > 4:
+        if OLD:
+            tl._experimental_descriptor_store(y, tl.load(x + i), [0])
+        else:
+            tl.store(y + i, tl.load(x + i))
+
+
+def test_names_of_another_triton_are_said_to_be_that(cache: CompileCache) -> None:
+    args = (torch.zeros(64), torch.zeros(64), 8, False, 64)
+    error = compile_launch(of_another_version, args, {}, GFX950, cache=cache)
+    assert isinstance(error, CompileError)
+    assert error.message.startswith(
+        f"Triton {triton.__version__} has no triton.language._experimental_descriptor_store"
+    )
+    assert error.source_line == "tl._experimental_descriptor_store(y, tl.load(x + i), [0])"
+
+
+@triton.jit
+def failing_condition(x, y, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    if tl.arange(0, BLOCK) < n:
+        tl.store(y + i, tl.load(x + i))
+        tl.store(y + i, tl.load(x + i))
+
+
+def test_of_a_block_only_its_header_is_quoted(cache: CompileCache) -> None:
+    error = compile_launch(failing_condition, (torch.zeros(64), torch.zeros(64), 8, 64), {}, GFX950, cache=cache)
+    assert isinstance(error, CompileError) and error.source_line is not None
+    assert "\n" not in error.source_line and "arange" in error.source_line

@@ -49,3 +49,45 @@ def test_proposals_are_the_same_every_time() -> None:
     first, second = (proposer.propose(measured(), ()) for _ in range(2))
     assert [(p.id, p.kernel.digest) for p in first.proposals] == [(p.id, p.kernel.digest) for p in second.proposals]
     assert all(p.kernel.digest != measured().kernel.digest for p in first.proposals)
+
+
+TWO_KERNELS = b"""import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y + i, tl.load(x + i, mask=i < n), mask=i < n, sem="relaxed")
+
+
+@triton.jit
+def copy(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+def run(x, y, n):
+    copy[(triton.cdiv(n, 1024),)](x, y, n, BLOCK=1024)
+    add[(triton.cdiv(n, 1024),)](x, y, n, BLOCK=1024)
+"""
+
+
+def of_two(launched: tuple[str, ...]) -> Measurement:
+    launch = {"launch.count": 1, "launch.num_warps": 4, "launch.grid_programs": 64, "compile.status": "ok"}
+    kernel = parse_kernel(TWO_KERNELS, "k.py")
+    return Measurement(kernel, collect_facts(kernel, TARGET, observed={name: [launch] for name in launched}))
+
+
+def test_a_skill_is_said_not_to_fit_the_kernel_it_came_closest_to() -> None:
+    offers = SkillProposer(TARGET, load_library(), has_clock=False).propose(of_two(("copy", "add")), ())
+    reasons = {u.origin: u.reason for u in offers.unmatched}
+    assert reasons["relax-atomics"].startswith("add: ") and "nothing" in reasons["relax-atomics"]
+    assert reasons["config-retune"] == "only a clock can tell whether it helps, and there is no GPU here"
+
+
+def test_kernels_that_the_harness_leaves_out_are_left_alone() -> None:
+    with_clock = SkillProposer(TARGET, load_library(), has_clock=True)
+    both, one = (with_clock.propose(of_two(names), ()).proposals for names in (("copy", "add"), ("copy",)))
+    assert any("@add" in p.id for p in both)
+    assert one and not any("@add" in p.id for p in one)

@@ -1,4 +1,4 @@
-"""Name `bf16x3` at dots that leave their precision to the backend."""
+"""Name `bf16x3` at dots that leave their precision to the backend, or allow TF32, which is less exact."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.edit import add_argument, apply_edits
+from skills.edit import Edit, add_argument, apply_edits, replace
 from skills.facts import Facts
 from skills.idioms import tl_call
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
+
+_SPLIT = '"bf16x3"'
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
@@ -29,14 +31,31 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     source = parse_triton(kernel)
     function = source.functions.get(site.kernel or "")
     calls = _dots(source, function) if function is not None else ()
-    return apply_edits(kernel, source, [add_argument(source, c, 'input_precision="bf16x3"') for c in calls])
+    return apply_edits(kernel, source, [_edit(source, c) for c in calls])
+
+
+def _edit(source: TritonSource, call: cst.Call) -> Edit:
+    allowed = argument(call, "allow_tf32", 4)
+    if allowed is None:
+        return add_argument(source, call, f"input_precision={_SPLIT}")
+    condition = "" if _is_true(allowed) else f' if {source.code(allowed.value)} else "ieee"'
+    return replace(source, allowed, f"input_precision={_SPLIT}{condition}")
 
 
 def _dots(source: TritonSource, function: JitFunction) -> Iterator[cst.Call]:
     for f in source.callees(function):
         for node in walk(f.node.body):
             call = tl_call(source, node, "dot")
-            if call is not None and not any(
-                argument(call, n, p) for n, p in (("input_precision", 3), ("allow_tf32", 4))
-            ):
+            if call is None or argument(call, "input_precision", 3):
+                continue
+            allowed = argument(call, "allow_tf32", 4)
+            if allowed is None or (allowed.keyword is not None and (_is_true(allowed) or _is_constexpr(allowed, f))):
                 yield call
+
+
+def _is_true(arg: cst.Arg) -> bool:
+    return isinstance(arg.value, cst.Name) and arg.value.value == "True"
+
+
+def _is_constexpr(arg: cst.Arg, function: JitFunction) -> bool:
+    return isinstance(arg.value, cst.Name) and arg.value.value in function.constexprs
