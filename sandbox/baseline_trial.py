@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from sandbox.trials import Request, Trial
 from sandbox.variants import Step
 
-_ORACLE_WALL_S = 90.0
+_ORACLE_WALL_S = 45.0
 _FIRST = {"recorded": 0, "seed": 1}
 
 

@@ -124,9 +124,8 @@ class Evaluator:
         self.reference_executor = "interpreter" if self.executor == "emulator" else self.executor
         seed = self.options.seed if self.options.seed is not None else secrets.randbits(62)
         self._rng = np.random.default_rng(seed)
-        self.steps: list[Step] = plan_steps(
-            workload.workload, self._rng, budget_s=self.options.budget_s, reduce=self.executor == "gpu"
-        )
+        on_gpu = self.executor == "gpu"
+        self.steps = plan_steps(workload.workload, self._rng, budget_s=self.options.budget_s, reduce=on_gpu)
         self._baseline_trial: Trial | None = None
         self._references: list[Reference] | None = None
         self._trials: dict[tuple[str, str], Trial] = {}

@@ -17,7 +17,7 @@ _NAMES = {
     "lds_bytes": "LDS bytes per workgroup",
     "cas_loop_count": "compare-and-swap loops",
     "instructions": "instructions",
-    "alu_cycles": "vector and matrix cycles",
+    "alu_cycles": "vector and matrix instructions, weighted by their issue rates,",
 }
 
 
