@@ -2,9 +2,10 @@
 
     python benchmarks/patch_suite.py --target gfx950 --out wavesmith-out/suite
 
-One folder per case with patch, report and, where there is a patch, the patched file. Skips cases that are done;
-prints a line per case and a table at the end (summary.md). With a GPU the candidates are executed and timed on it;
-there `--large` gives the search the sizes of `benchmarks/run.py` instead of the small ones of the files' own checks.
+One folder per case with patch, report and, where there is a patch, the patched file. Skips cases that are done, unless
+they ended in a fault or ran out of time; prints a line per case and a table at the end (summary.md). With a GPU the
+candidates are executed and timed on it; there `--large` gives the search the sizes of `benchmarks/run.py` instead of the
+small ones of the files' own checks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     done = folder / "summary.json"
     if done.exists():
         row: dict[str, Any] = json.loads(done.read_text())
-        return row
+        if row["exit"] not in (None, 1):
+            return row
     folder.mkdir(parents=True, exist_ok=True)
     command = [
         *(sys.executable, "-c", "from api.cli import main; main()", "optimize", str(case.kernel)),
