@@ -4,8 +4,8 @@
 
 One folder per case with patch, report and, where there is a patch, the patched file. Skips cases that are done, unless
 they ended in a fault or ran out of time; prints a line per case and a table at the end (summary.md). With a GPU the
-candidates are executed and timed on it; there `--large` gives the search the sizes of `benchmarks/run.py`, not the small
-ones of the checks in the files.
+candidates are executed and timed on it; there `--large` gives the search the sizes of `benchmarks/run.py`, not the
+small ones of the checks in the files.
 """
 
 from __future__ import annotations

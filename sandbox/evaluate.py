@@ -40,7 +40,7 @@ from sandbox.target import Target
 from sandbox.timed import time_calls, timed_gain
 from sandbox.timing_session import TimingError
 from sandbox.trials import Request, Trial, run_trial, source_digest
-from sandbox.variants import Step, plan_steps, reductions
+from sandbox.variants import plan_steps, reductions
 from sandbox.verdict import (
     Accepted,
     Check,
