@@ -83,6 +83,11 @@ def _plain(call: PlannedCall) -> Request:
 
 
 def _again(plan: Sequence[PlannedCall], *, on_gpu: bool = False) -> list[Request]:
-    """Once more on the recorded inputs; on a GPU, whose atomics come in any order, on all that are not large."""
-    chosen = [c for c in plan if c.recorded or (on_gpu and not c.huge)]
-    return [Request(c.step, c.number, again=True) for c in chosen if not c.hopeless]
+    """Once more on the recorded inputs; on a GPU, whose atomics come in any order, also on others.
+
+    Of large inputs one redrawn set: recorded numbers may be such that their sums are exact in any order.
+    """
+    chosen = [c for c in plan if (c.recorded or (on_gpu and not c.huge)) and not c.hopeless]
+    if on_gpu:
+        chosen += [c for c in plan if c.huge and c.step.variant.kind == "seed"][:1]
+    return [Request(c.step, c.number, again=True) for c in chosen]

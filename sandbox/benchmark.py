@@ -30,7 +30,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sandbox import device_lock
-from sandbox.correctness import Yardsticks, compare, noise_between
+from sandbox.correctness import Results, TensorValue, Value, Yardsticks, compare, noise_between
 from sandbox.timing_session import ProgramSpec, Sample, TimingError, TimingProcess
 from sandbox.verdict import Interval
 
@@ -40,6 +40,8 @@ RESAMPLES = 4000
 MIN_PAIRS = 12
 CHECKED_SHARE = 0.2
 """Share of timed rounds whose results are compared."""
+CHECKED_ELEMENTS = 1 << 20
+"""Of each tensor in such a round, chosen after it; comparing every element is what the evaluation does."""
 MIN_NOISE_FLOOR = 0.01
 """No difference below 1% is ever called a gain, however quiet the machine seems."""
 
@@ -157,11 +159,12 @@ def time_pair(
         with device_lock.shared() if on_gpu else nullcontext(), ThreadPoolExecutor(len(specs)) as pool:
             list(pool.map(start, specs, specs.values()))
         with device_lock.alone() if on_gpu else nullcontext():
-            samples, mismatches = _rotate({name: processes[name] for name in specs}, plan, rng)
+            samples, checked = _rotate({name: processes[name] for name in specs}, plan, rng)
         device, flush = processes["baseline"].device_name, processes["baseline"].flush_bytes
     finally:
         for process in processes.values():
             process.close()
+    mismatches = _mismatches(checked)
     times = {name: [s.device_us for s in taken] for name, taken in samples.items()}
     seed = int(rng.integers(2**31))
     interval = median_ratio_interval(times["baseline"], times["candidate"], seed)
@@ -181,31 +184,59 @@ def time_pair(
 
 def _rotate(
     processes: Mapping[str, TimingProcess], plan: TimingPlan, rng: np.random.Generator
-) -> tuple[dict[str, list[Sample]], list[str]]:
-    """Rounds in a new random order each, and its mirror image after it.
+) -> tuple[dict[str, list[Sample]], list[dict[str, Results]]]:
+    """Rounds in a new random order each, and its mirror image after it; and what some of the calls returned.
 
     Inputs are drawn anew for every round, the same for all three, so a program that remembers its last call computes
-    the wrong thing; which calls are compared is decided after they ran. How far the baseline's second process is from
-    its first is what no candidate can be asked to do better.
+    the wrong thing; which calls are compared is decided after they ran.
     """
     samples: dict[str, list[Sample]] = {name: [] for name in processes}
-    mismatches: list[str] = []
-    noise: dict[str, float] = {}
+    checked: list[dict[str, Results]] = []
     for _ in range(-(-plan.rounds // 2)):
         order = [str(n) for n in rng.permutation(list(processes))]
         for names in (order, order[::-1]):
             variant = int(rng.integers(2**31))
             for name in names:
                 samples[name].append(processes[name].timed_call(variant, plan.call_timeout_s))
-            if rng.random() < CHECKED_SHARE or (not mismatches and len(samples["baseline"]) == 1):
-                ours, theirs, repeated = (
-                    processes[n].results(plan.call_timeout_s) for n in ("candidate", "baseline", "repeat")
-                )
-                for place, apart in noise_between(theirs, repeated).items():
-                    noise[place] = max(noise.get(place, 0.0), apart)
-                found = compare(ours, theirs, yardsticks=Yardsticks(noise=noise)).mismatches
-                mismatches += [f"{m.place}: {m.message} [{m.check}]" for m in found]
-    return samples, mismatches
+            if rng.random() < CHECKED_SHARE or not checked:
+                part = int(rng.integers(2**31))
+                checked.append({n: sampled(p.results(plan.call_timeout_s), part) for n, p in processes.items()})
+    return samples, checked
+
+
+def sampled(results: Results, seed: int) -> Results:
+    """The results with `CHECKED_ELEMENTS` of each tensor at most: whole rows where they fit, else a run of elements."""
+    found: dict[str, Value] = {}
+    for place, value in results.items():
+        if isinstance(value, TensorValue) and value.data.size > CHECKED_ELEMENTS:
+            rng = np.random.default_rng(seed)
+            rows = value.data.reshape(-1, value.shape[-1])
+            if rows.shape[1] <= CHECKED_ELEMENTS:
+                kept = rng.choice(rows.shape[0], CHECKED_ELEMENTS // rows.shape[1], replace=False)
+                data = rows[np.sort(kept)]
+            else:
+                start = int(rng.integers(value.data.size - CHECKED_ELEMENTS))
+                data = value.data.reshape(-1)[start : start + CHECKED_ELEMENTS].copy()
+            found[place] = TensorValue(value.dtype, data.shape, value.stride[-data.ndim :], data)
+        else:
+            found[place] = value
+    return found
+
+
+def _mismatches(checked: Sequence[Mapping[str, Results]]) -> list[str]:
+    """Where the candidate's timed calls returned something else than the baseline's.
+
+    How far the baseline's second process is from its first is what no candidate can be asked to do better.
+    """
+    noise: dict[str, float] = {}
+    for results in checked:
+        for place, apart in noise_between(results["baseline"], results["repeat"]).items():
+            noise[place] = max(noise.get(place, 0.0), apart)
+    found = []
+    for results in checked:
+        agreement = compare(results["candidate"], results["baseline"], yardsticks=Yardsticks(noise=noise))
+        found += [f"{m.place}: {m.message} [{m.check}]" for m in agreement.mismatches]
+    return found
 
 
 def suspicions_of(samples: Mapping[str, Sequence[Sample]], floor_us: float | None) -> tuple[str, ...]:

@@ -61,9 +61,9 @@ class Limits:
     tail_bytes: int = 64 * 1024
     file_bytes: int = 4 * 1024 * _MIB
     open_files: int = 1024
-    storage_bytes: int = 256 * _MIB
+    storage_bytes: int = 1024 * _MIB
     """A tensor storage with more touched bytes than this is recorded without its contents."""
-    stored_bytes: int = 2 * 1024 * _MIB
+    stored_bytes: int = 4 * 1024 * _MIB
     """All tensor contents of one run together."""
     max_launches: int = 512
     """Launches beyond it still run, but are not recorded."""

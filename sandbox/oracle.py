@@ -6,7 +6,7 @@ that is float32 or better; the baseline's results themselves. The first two also
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +51,7 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
         if s.entry not in shaky and (c := baseline.of(i)) is not None and _usable(s, c)
     ]
     found = []
-    noise = _noise(baseline)
+    noise, own = _noise(baseline), _own_errors(baseline)
     for number, step, call in usable:
         wide = baseline.of(number, wide=True)
         oracle: Results | None = None
@@ -62,7 +62,8 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
             expected = _expected_by_harness(stored, step.entry)
             oracle, kind = (expected, "harness") if expected else (None, "baseline")
         alike = [c.results for _, s, c in usable if s.entry == step.entry and s.variant.kind in ("recorded", "seed")]
-        yardsticks = Yardsticks(typical_scales(alike), noise.get(step.entry, {}))
+        known = (noise, own) if oracle is None else (noise,)
+        yardsticks = Yardsticks(typical_scales(alike), _largest(k.get(step.entry, {}) for k in known))
         found.append(Reference(step, number, call, oracle, kind, yardsticks))
     return found
 
@@ -77,12 +78,39 @@ def _repeated(baseline: Trial) -> Iterator[tuple[Call, Call]]:
 
 def _noise(baseline: Trial) -> dict[int, dict[str, float]]:
     """By entry and place, how far the baseline is from itself; places that were the same each time are left out."""
+    return _apart(_repeated(baseline))
+
+
+def _own_errors(baseline: Trial) -> dict[int, dict[str, float]]:
+    """By entry and place, how far the baseline is from higher precision on the inputs that it could be asked for.
+
+    On inputs too large for that, nobody can be asked to err less; where the baseline's products are TF32, a candidate
+    that computes them exactly differs from it by just that.
+    """
+    pairs = []
+    for call in baseline.calls:
+        wide = baseline.of(call.request.number, wide=True)
+        usual = call.request.step.variant.kind in ("recorded", "seed", "sizes")
+        if not call.request.wide and usual and call.executed and wide is not None and wide.executed:
+            pairs += [(call, wide)] if call.error is None and _same_question(wide, call) else []
+    return _apart(pairs)
+
+
+def _apart(pairs: Iterable[tuple[Call, Call]]) -> dict[int, dict[str, float]]:
     found: dict[int, dict[str, float]] = {}
-    for first, again in _repeated(baseline):
-        places = found.setdefault(first.request.step.entry, {})
-        for place, noise in noise_between(first.results, again.results).items():
+    for one, other in pairs:
+        places = found.setdefault(one.request.step.entry, {})
+        for place, noise in noise_between(one.results, other.results).items():
             if noise > 0:
                 places[place] = max(places.get(place, 0.0), noise)
+    return found
+
+
+def _largest(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part in parts:
+        for place, value in part.items():
+            found[place] = max(found.get(place, 0.0), value)
     return found
 
 

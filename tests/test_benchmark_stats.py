@@ -12,6 +12,7 @@ import pytest
 
 import sandbox.benchmark
 from sandbox.benchmark import (
+    CHECKED_ELEMENTS,
     PairTiming,
     TimingPlan,
     is_gain,
@@ -19,9 +20,11 @@ from sandbox.benchmark import (
     median_ratio_interval,
     noise_floor,
     roofline_floor_us,
+    sampled,
     suspicions_of,
     time_pair,
 )
+from sandbox.correctness import TensorValue
 from sandbox.timing_session import ProgramSpec, Sample, TimingError
 from sandbox.verdict import Interval
 
@@ -197,3 +200,16 @@ def test_runs_as_a_script(folder):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200)
     assert done.returncode in (0, 3), done.stderr
     assert json.loads(done.stdout)["device"] == "CPU"
+
+
+def test_large_results_are_compared_in_the_same_part_on_all_sides() -> None:
+    data = np.arange(3 * (1 << 20), dtype=np.float32)
+    wide = {"output": TensorValue("float32", (3, 1 << 20), (1 << 20, 1), data.reshape(3, -1))}
+    long = {"output": TensorValue("float32", (data.size,), (1,), data)}
+    small = {"output": TensorValue("float32", (4, 4), (4, 1), data[:16].reshape(4, 4)), "count": 3}
+    for results in (wide, long):
+        one, other = (sampled(results, 7)["output"] for _ in range(2))
+        assert isinstance(one, TensorValue) and isinstance(other, TensorValue)
+        assert one.data.size == CHECKED_ELEMENTS and (one.data == other.data).all()
+        assert {float(sampled(results, seed)["output"].data.flat[0]) for seed in range(12)} != {float(one.data.flat[0])}
+    assert sampled(small, 7) == small
