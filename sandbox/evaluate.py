@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sandbox.baseline_trial import PlannedCall, run_baseline
 from sandbox.benchmark import TimingPlan
 from sandbox.capture import choose_executor
 from sandbox.cheats import BlindEdits, Finding, Severity, find_blind_edits, scan
@@ -39,8 +38,9 @@ from sandbox.statements import correctness_statement
 from sandbox.target import Target
 from sandbox.timed import time_calls, timed_gain
 from sandbox.timing_session import TimingError
+from sandbox.trial_calls import PlannedCall, candidate_requests, run_baseline
 from sandbox.trials import Request, Trial, run_trial, source_digest
-from sandbox.variants import plan_steps, reductions
+from sandbox.variants import is_dear, plan_steps, reductions
 from sandbox.verdict import (
     Accepted,
     Check,
@@ -126,6 +126,8 @@ class Evaluator:
         self._rng = np.random.default_rng(seed)
         on_gpu = self.executor == "gpu"
         self.steps = plan_steps(workload.workload, self._rng, budget_s=self.options.budget_s, reduce=on_gpu)
+        entries = workload.workload.entries
+        self._dear = frozenset(e.index for e in entries if e.known and is_dear(workload.workload, e))
         self._baseline_trial: Trial | None = None
         self._references: list[Reference] | None = None
         self._trials: dict[tuple[str, str], Trial] = {}
@@ -246,8 +248,8 @@ class Evaluator:
         """The baseline's calls: plain, in float64 throughout, with programs in another order, and once more."""
         if self._baseline_trial is None:
             entries = self.workload.workload.entries
-            wanted = [PlannedCall(s, n, known=entries[s.entry].known, huge=any(reductions(entries[s.entry])))
-                      for n, s in enumerate(self.steps)]  # fmt: skip
+            wanted = [PlannedCall(s, n, known=entries[s.entry].known, huge=any(reductions(entries[s.entry])),
+                                  dear=s.entry in self._dear) for n, s in enumerate(self.steps)]  # fmt: skip
 
             def run(requests: list[Request], executor: str, wall_s: float) -> Trial:
                 limits = replace(self.options.limits, wall_s=min(self.options.limits.wall_s, wall_s))
@@ -272,29 +274,9 @@ class Evaluator:
         """The candidate's calls: every step the baseline answers, in an order of their own, some of them twice."""
         key = (candidate.digest, executor)
         if key not in self._trials:
-            self._trials[key] = self._run(candidate, self._requests(expected, executor), executor)
+            requests = candidate_requests(expected, self.steps, executor, self._dear, self._rng)
+            self._trials[key] = self._run(candidate, requests, executor)
         return self._trials[key]
-
-    def _requests(self, expected: list[Reference], executor: str) -> list[Request]:
-        requests: list[Request] = []
-        for reference in expected:
-            recorded = reference.step.variant.kind == "recorded"
-            watch = reference.call.changed
-            reuse = bool(self._rng.random() < 0.5)
-            plain = Request(
-                reference.step, reference.number, compile=recorded, reuse=reuse, all_configs=recorded, watch=watch
-            )
-            requests.append(plain)
-            if recorded and executor == "interpreter":
-                requests.append(Request(reference.step, reference.number, order="reversed", watch=watch))
-        answered = {r.number for r in expected}
-        unanswered = [(i, s) for i, s in enumerate(self.steps) if s.variant.kind == "recorded" and i not in answered]
-        build_only = [Request(s, i, compile=True, execute=False) for i, s in unanswered]
-        order = self._rng.permutation(len(requests))
-        shuffled = [requests[i] for i in order]
-        again = [r for r in shuffled if r.order == "lockstep"][:3]
-        repeats = [Request(r.step, r.number, reuse=not r.reuse, again=True, watch=r.watch) for r in again]
-        return build_only + shuffled + repeats
 
     def _run(self, kernel: Kernel, requests: list[Request], executor: str, limits: Limits | None = None) -> Trial:
         seed = int(self._rng.integers(1, 2**31))
@@ -352,7 +334,7 @@ class Evaluator:
         key = (kernel.digest, "emulator, a few inputs")
         if key not in self._trials:
             chosen = [r for r in expected if r.step.variant.kind == "recorded"]
-            chosen += [r for r in expected if r.step.variant.kind == "seed"][:1]
+            chosen += [r for r in expected if r.step.variant.kind == "seed" or r.step.variant.reduced][:1]
             chosen = chosen or expected[-2:]
             requests = [Request(r.step, r.number, compile=True, watch=r.call.changed) for r in chosen]
             self._trials[key] = self._run(kernel, requests, "emulator")

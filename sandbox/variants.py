@@ -21,6 +21,8 @@ DISTRIBUTIONS = ("zeros", "large", "denormal", "tails", "uniform")
 MIN_SEEDS = 5
 _SMALL_ELEMENTS = 1 << 16
 """About as many elements as an interpreter looks through in seconds, whatever the kernel."""
+DEAR_S = 6.0
+"""A large call that costs more seconds is made as it was recorded, and redrawn in much smaller sizes only."""
 MAX_ELEMENTS = 1 << 22
 """Tensor elements of one call beyond which its sizes are not enlarged."""
 
@@ -76,13 +78,16 @@ def plan_steps(
 
     Entries whose results were unknown are called once, on their recorded inputs, for what they compile to; where all
     are and the inputs are large, on much smaller ones too; with `reduce` any large inputs are. `rng` makes the seeds
-    secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost.
+    secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost, those of dear calls in smaller sizes.
     """
     entries = _distinct(workload.entries)
     steps = [Step(e.index, RECORDED) for e in entries]
     left_s = budget_s - sum(_cost_s(workload, e) for e in entries)
     for entry in _one_per_function(workload, [e for e in entries if e.known]):
         cost = _cost_s(workload, entry)
+        if is_dear(workload, entry):
+            steps += [*_reduced_steps(entry, rng), *_reduced_steps(entry, rng)]
+            continue
         for variant in variants_of(entry, rng):
             needed = variant.kind == "seed"
             if needed or cost <= left_s:
@@ -90,11 +95,21 @@ def plan_steps(
                 left_s -= cost
     if reduce or not any(e.known for e in entries):
         for entry in _one_per_function(workload, [e for e in entries if e.kind != "program"]):
-            steps += [
-                Step(entry.index, InputVariant(_words(m), "sizes", _seed(rng), "normal", sizes=m, reduced=True))
-                for m in reductions(entry)
-            ]
+            if not (entry.known and is_dear(workload, entry)):
+                steps += _reduced_steps(entry, rng)
     return steps
+
+
+def _reduced_steps(entry: EntryCall, rng: np.random.Generator) -> list[Step]:
+    return [
+        Step(entry.index, InputVariant(_words(m), "sizes", _seed(rng), "normal", sizes=m, reduced=True))
+        for m in reductions(entry)
+    ]
+
+
+def is_dear(workload: Workload, entry: EntryCall) -> bool:
+    """Whether a call costs so much where it was recorded that it is not to be repeated without need."""
+    return entry.kind != "program" and bool(reductions(entry)) and _cost_s(workload, entry) > DEAR_S
 
 
 def variants_of(entry: EntryCall, rng: np.random.Generator) -> list[InputVariant]:

@@ -1,16 +1,20 @@
-"""The baseline's calls, which every candidate is compared with: where each is made, and which inputs it can take.
+"""The calls of a trial: the candidate's, and the baseline's, which it is compared with.
 
 On the CPU the interpreter answers everything: plain, in float64 throughout, with programs in another order, and once
 more. On a GPU the interpreter answers first, as far as its time reaches: it gives the float64 results, and it sees
-where changed sizes lead outside a tensor. Such inputs never reach the GPU, whose fault would end the process.
+where changed sizes lead outside a tensor. Such inputs never reach the GPU, whose fault would end the process. Inputs
+too large for the interpreter are given to the GPU alone, and much smaller ones to both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from sandbox.oracle import Reference
 from sandbox.trials import Request, Trial
 from sandbox.variants import Step
 
@@ -21,12 +25,14 @@ _FIRST = {"recorded": 0, "seed": 1}
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
     """One step of the plan. `known`: its results were known when it was recorded; `huge`: its entry was recorded on
-    inputs too large for the interpreter."""
+    inputs too large for the interpreter; `dear`: the recorded call takes so long that it is made once
+    (`variants.is_dear`)."""
 
     step: Step
     number: int
     known: bool
     huge: bool
+    dear: bool = False
 
     @property
     def recorded(self) -> bool:
@@ -51,9 +57,11 @@ def _interpreted(plan: Sequence[PlannedCall], executor: str, run: Run) -> Trial:
     requests: list[Request] = []
     for call in plan:
         requests.append(_plain(call))
+        if call.known and call.recorded and call.dear:
+            continue
         if call.known or not call.recorded:
             requests.append(Request(call.step, call.number, wide=True))
-            if call.recorded:
+            if call.recorded or call.dear:
                 requests.append(Request(call.step, call.number, order="reversed"))
     return run(requests + _again(plan), executor, math.inf)
 
@@ -87,7 +95,36 @@ def _again(plan: Sequence[PlannedCall], *, on_gpu: bool = False) -> list[Request
 
     Of large inputs one redrawn set: recorded numbers may be such that their sums are exact in any order.
     """
-    chosen = [c for c in plan if (c.recorded or (on_gpu and not c.huge)) and not c.hopeless]
+    chosen = [c for c in plan if (c.recorded or (on_gpu and not c.huge)) and not c.hopeless and not c.dear]
+    chosen += [c for c in plan if c.dear and c.step.variant.reduced][:1]
     if on_gpu:
         chosen += [c for c in plan if c.huge and c.step.variant.kind == "seed"][:1]
     return [Request(c.step, c.number, again=True) for c in chosen]
+
+
+def candidate_requests(
+    expected: Sequence[Reference], steps: Sequence[Step], executor: str, dear: Container[int], rng: np.random.Generator
+) -> list[Request]:
+    """A candidate's calls: every step the baseline answers, in an order of their own, some of them twice.
+
+    Steps of recorded inputs that it does not answer are compiled only. `dear` holds the entries whose recorded call is
+    made once; what is to be seen on a repetition is seen on their smaller inputs.
+    """
+    requests: list[Request] = []
+    for reference in expected:
+        step, watch = reference.step, reference.call.changed
+        recorded, costly = step.variant.kind == "recorded", step.entry in dear
+        reuse = bool(rng.random() < 0.5)
+        requests.append(
+            Request(step, reference.number, compile=recorded, reuse=reuse, all_configs=recorded, watch=watch)
+        )
+        if executor == "interpreter" and (step.variant.reduced if costly else recorded):
+            requests.append(Request(step, reference.number, order="reversed", watch=watch))
+    answered = {r.number for r in expected}
+    unanswered = [(i, s) for i, s in enumerate(steps) if s.variant.kind == "recorded" and i not in answered]
+    build_only = [Request(s, i, compile=True, execute=False) for i, s in unanswered]
+    shuffled = [requests[i] for i in rng.permutation(len(requests))]
+    cheap = [r for r in shuffled if r.step.entry not in dear or r.step.variant.kind != "recorded"]
+    again = [r for r in cheap if r.order == "lockstep"][:3]
+    repeats = [Request(r.step, r.number, reuse=not r.reuse, again=True, watch=r.watch) for r in again]
+    return build_only + shuffled + repeats

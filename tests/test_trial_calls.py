@@ -1,17 +1,21 @@
-"""Which inputs of a baseline go to the interpreter, and which to a GPU: the interpreter stands for both here."""
+"""Which calls are made where, and how often: the interpreter stands for the GPU here."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from sandbox.baseline_trial import PlannedCall, run_baseline
+from sandbox import variants
 from sandbox.capture import capture
+from sandbox.evaluate import EvaluateOptions, Evaluator
 from sandbox.isolation import Limits
 from sandbox.kernel import parse_kernel
 from sandbox.oracle import references
 from sandbox.target import load_target
+from sandbox.trial_calls import PlannedCall, run_baseline
 from sandbox.trials import Request, Trial, run_trial
 from sandbox.variants import plan_steps, reductions
+from sandbox.verdict import Correctness, Incorrect
 
 SOURCE = b"""
 import torch, triton
@@ -70,3 +74,19 @@ def test_small_inputs_are_answered_in_higher_precision_and_repeated_on_the_gpu()
     on_gpu = [r for executor, r in asked if executor == "gpu"]
     assert sum(r.again for r in on_gpu) == sum(not r.again for r in on_gpu)
     assert {r.step.variant.kind for r in on_gpu} >= {"recorded", "seed", "distribution"}
+
+
+def test_a_dear_call_is_made_once_and_smaller_ones_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "DEAR_S", 0.0)
+    kernel = parse_kernel(SOURCE.replace(b"ELEMENTS", b"300_000"), "k.py")
+    stored = capture(kernel, TARGET, executor="interpreter", limits=Limits(wall_s=240), compile=False).stored
+    evaluator = Evaluator(kernel, stored, TARGET, EvaluateOptions(executor="interpreter", seed=1))
+    made = [(c.request.step.variant.kind, c.request.order, c.request.wide) for c in evaluator.baseline_trial.calls]
+    assert [m for m in made if m[0] == "recorded"] == [("recorded", "lockstep", False)]
+    reduced = [r for r in evaluator.references if r.step.variant.reduced]
+    assert len(reduced) >= variants.MIN_SEEDS and {r.kind for r in reduced} == {"float64"}
+    right = parse_kernel(kernel.source.replace("4096", "2048").encode(), "k.py")
+    assert evaluator.evaluate(right).correctness >= Correctness.INTERPRETED
+    wrong = parse_kernel(kernel.source.replace("2 * tl.load", "(2 + n % 2) * tl.load").encode(), "k.py")
+    verdict = evaluator.evaluate(wrong).verdict
+    assert isinstance(verdict, Incorrect) and verdict.check == "held-out-shapes"
