@@ -180,9 +180,11 @@ static void s_barrier(wave *w, const record *r) {
   (void)r;
   w->status = AT_BARRIER;
 }
-// Only the message to the host (1) changes nothing here; the others ask for something of the graphics pipeline.
+// The message to the host (1), which answers calls; the others ask for something of the graphics pipeline.
 static void s_sendmsg(wave *w, const record *r) {
-  if ((r->imm & 15) != 1) found(w, r, NEEDS, -1, r->imm & 15, 0, 0);
+  if ((r->imm & 15) != 1) return found(w, r, NEEDS, -1, r->imm & 15, 0, 0);
+  u32 refused = w->m->host ? w->m->host() : 0;
+  if (refused) found(w, r, NEEDS, -1, refused, 0, 0);
 }
 static void s_set_gpr_idx_on(wave *w, const record *r) {
   w->s[124] = (w->s[124] & ~0xf0ffu) | (scalar32(w, &r->src[0]) & 0xff) | (r->imm & 15) << 12;
