@@ -131,6 +131,7 @@ def _emulate_object(
                 "status": run.result.status,
                 "reason": run.result.reason,
                 "findings": [str(f) for f in run.result.findings],
+                "printed": list(run.result.printed),
                 "counters": dict(run.result.counters),
                 "changed": run.changed,
             }
@@ -148,6 +149,10 @@ def _emulate_object(
     raise typer.Exit(4 if wrong else 0 if all(r.completed for r in results) else 5)
 
 
+_LINES = 20
+"""Of what a kernel printed, shown; all of it is in the JSON."""
+
+
 def _show_run(run: ObjectRun, order: str, counters: bool) -> None:
     result = run.result
     reason = "" if result.trap in result.findings else f": {result.reason}"
@@ -155,6 +160,10 @@ def _show_run(run: ObjectRun, order: str, counters: bool) -> None:
     out.print(f"{run.kernel} {run.grid} x {run.block}{order}: {state}", markup=False)
     for finding in result.findings:
         out.print(f"  {finding}", markup=False)
+    for line in result.printed[:_LINES]:
+        out.print(f"  printed: {line.rstrip()}", markup=False)
+    if len(result.printed) > _LINES:
+        out.print(f"  and {len(result.printed) - _LINES} more", markup=False)
     for name, data in run.buffers.items():
         first = ", ".join(f"{x:g}" for x in data[:4].tolist())
         out.print(f"  {name}: {run.changed[name]} of {data.size} elements changed, from {first}", markup=False)

@@ -1,9 +1,9 @@
 """Random C programs on the host and in the emulator, in numbers: `python benchmarks/emulator_random.py 2000`.
 
 Programs are compiled in groups by the same clang for the host and for both architectures; a line is printed for each
-program whose results differ. LLVM 22 miscompiles program 1752 (tests/emulator/structurizer.py); a
-difference is counted as the compiler's only where its IR, run on the host, shows that. Exits with 1 if
-another differed.
+program whose results differ. LLVM 22 miscompiles programs 1752 (tests/emulator/structurizer.py) and 1950
+(tests/emulator/zero_signs.py); a difference is counted as the compiler's only where one of these two shows that.
+Exits with 1 if another differed.
 """
 
 from __future__ import annotations
@@ -19,20 +19,24 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "emulator"))
 
 from random_programs import ITEMS, RESULTS, differences, host_results, source
 from structurizer import OPT, lost_by_the_structurizer
+from zero_signs import lost_by_a_minimum
 
 GROUP = 20
 
 
-def explained(line: str) -> bool:
-    """Whether the program of a difference's line is miscompiled: its optimised IR, run on the host, gives the host's
-    results, and what the back end's structurizer makes of that IR depends on poison.
-    """
+def explained(line: str) -> str:
+    """How the compiler came to the difference of a line, or nothing where that was not shown."""
     match = re.match(r"(gfx\w+) program (\d+)", line)
     assert match is not None
     arch, seed = match[1], int(match[2])
-    with tempfile.TemporaryDirectory() as folder:
-        expected = host_results({seed: source(seed)}, Path(folder))[seed]
-        return OPT is not None and lost_by_the_structurizer(seed, arch, Path(folder), expected)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        expected = host_results({seed: source(seed)}, folder)[seed]
+        if OPT is not None and lost_by_the_structurizer(seed, arch, folder, expected):
+            return "LLVM, which loses a value in StructurizeCFG"
+        if lost_by_a_minimum(seed, arch, folder, expected):
+            return "LLVM, which loses the sign of a zero in a minimum or maximum"
+    return ""
 
 
 def main() -> int:
@@ -47,9 +51,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             lines = differences(seeds, tuple(arguments.arch), Path(folder))
         for line in lines:
-            compilers = explained(line)
-            print(f"{line}{'; LLVM, which loses a value in StructurizeCFG' if compilers else ''}", flush=True)
-            wrong, lost = wrong + (not compilers), lost + compilers
+            why = explained(line)
+            print(f"{line}{'; ' if why else ''}{why}", flush=True)
+            wrong, lost = wrong + (not why), lost + bool(why)
         done += len(seeds)
         rate = done / (time.monotonic() - began)
         print(f"{done} programs, {wrong} differences, {rate:.1f} programs/s", file=sys.stderr, flush=True)

@@ -14,6 +14,10 @@ _FLOATS = (0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494309189532)
 
 
 def _float_bits(value: float, element: str) -> int:
+    """A float constant's bits; 16-bit integers that are packed see those of an f32, half of it each.
+
+    (That is what LLVM says of the hardware beside `getInlineEncodingV216`, and emits `v_pk_add_u16 v0, v0, 1.0` for.)
+    """
     if element in ("f64", "i64", "u64", "b64"):
         return int.from_bytes(struct.pack("<d", value), "little")
     if element == "f16":
@@ -43,7 +47,7 @@ def inline_constant(code: int, type_name: str) -> Operand:
         number = code - 128 if code <= 192 else 192 - code
         value = number & ((1 << width) - 1)
     else:
-        if element in ("i16", "u16", "b16"):
+        if type_name in ("i16", "u16", "b16"):
             raise Unsupported("decode", f"float inline constant in a {type_name} operand")
         value = _float_bits(_FLOATS[code - 240], element)
     return Operand("inline", code, TYPES.get(type_name, 1), type_name, value)

@@ -30,7 +30,7 @@ def decode(code: bytes | memoryview, offset: int, arch: str) -> Instruction:
     """The instruction at `code[offset:]` for `gfx942` or `gfx950`.
 
     Raises `DecodeError` for bytes that are no instruction there, `Unsupported` for the few encodings whose meaning is
-    not settled (a float constant in a 16-bit integer operand). Never reads outside `code`.
+    not settled (a float constant in an unpacked 16-bit integer operand). Never reads outside `code`.
     """
     if arch not in ARCHS:
         raise ValueError(f"no opcode table for {arch}")

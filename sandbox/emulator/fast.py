@@ -44,7 +44,7 @@ class _Machine(ctypes.Structure):
     _fields_ = (
         *((name, _P) for name in (
             "code", "constants", "record_at", "regions", "times_run", "idle_lanes", "seen", "reports", "groups",
-            "caches", "histogram")),
+            "caches", "histogram", "host")),
         *((name, _U64) for name in (
             "code_base", "image_dwords", "shared_base", "private_base", "budget", "executed", "seed", "histogram_slots",
             "histogram_used")),
@@ -59,6 +59,7 @@ class _Machine(ctypes.Structure):
     )  # fmt: skip
 
 
+_HOST = ctypes.CFUNCTYPE(ctypes.c_uint32)
 _REGION = np.dtype(
     [("base", "u8"), ("size", "u8"), ("data", "u8"), ("valid", "u8"), ("writable", "u4"), ("pad", "u4")], align=True
 )
@@ -97,7 +98,9 @@ class _Run:
         self.reports = np.zeros(_REPORT_LIMIT, _REPORT)
         self.groups = np.array(numbers, np.uint32)
         self.histogram = np.zeros((_HISTOGRAM_SLOTS if model else 0, 2), np.uint64)
+        self.host = _HOST(launch.host.answer) if launch.host is not None else None
         self.machine = self._machine(model)
+        self.machine.host = ctypes.cast(self.host, _P) if self.host is not None else None
 
     def _machine(self, model: bool) -> _Machine:
         launch, program, descriptor = self.launch, self.program, self.launch.kernel.descriptor
@@ -276,7 +279,9 @@ def _finding(state: _Run, report: Any) -> Finding:
         "lds_race": f"LDS byte {address} is touched by another wave or lane, and no barrier lies between the accesses",
         "uninitialised_lds": f"read of LDS byte {address}, never written",
         "uninitialised_global": f"load from {place}, never written",
-        "trap_instruction": f"jump to {address:#x}, where no function starts" if other else f"s_trap {address}",
+        "trap_instruction": f"jump to {address:#x}, where no function starts"
+        if other
+        else f"the program called s_trap {address} (an assertion, or abort)",
     }[kind]
     lane = int(report["lane"])
     return Finding(

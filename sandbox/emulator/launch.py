@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sandbox.emulator.hostcall import HostCalls, host_calls
 from sandbox.emulator.loader import CodeObject, KernelArgument, KernelInfo
 from sandbox.emulator.machine import LANES, PRIVATE_APERTURE, SHARED_APERTURE
 from sandbox.emulator.memory import Allocation, Memory
@@ -48,6 +49,8 @@ class Launch:
     dispatch_base: int
     lds_bytes: int
     private_bytes: int
+    host: HostCalls | None = None
+    """Where a kernel's calls of the host go, if it can make any."""
 
     @property
     def threads(self) -> int:
@@ -138,8 +141,8 @@ def _pack_value(argument: KernelArgument, value: Argument) -> bytes:
     return bytes(value).ljust(argument.size, b"\0")
 
 
-def _hidden(kind: str, launch_grid: Dim, block: Dim, dynamic_lds_bytes: int) -> int:
-    """Value of a hidden argument; what a host runtime would provide (printf, heap, queues) is null."""
+def _hidden(kind: str, launch_grid: Dim, block: Dim, dynamic_lds_bytes: int, host: HostCalls | None) -> int:
+    """Value of a hidden argument; what a host runtime would provide beside printf (heap, queues) is null."""
     axis = {"x": 0, "y": 1, "z": 2}.get(kind[-1], 0)
     dims = 3 if launch_grid[2] * block[2] > 1 else 2 if launch_grid[1] * block[1] > 1 else 1
     values = {
@@ -147,6 +150,7 @@ def _hidden(kind: str, launch_grid: Dim, block: Dim, dynamic_lds_bytes: int) -> 
         "hidden_group_size": block[axis],
         "hidden_grid_dims": dims,
         "hidden_dynamic_lds_size": dynamic_lds_bytes,
+        "hidden_hostcall_buffer": host.block.base if host is not None else 0,
         "hidden_private_base": PRIVATE_APERTURE >> 32,
         "hidden_shared_base": SHARED_APERTURE >> 32,
     }
@@ -155,7 +159,12 @@ def _hidden(kind: str, launch_grid: Dim, block: Dim, dynamic_lds_bytes: int) -> 
 
 
 def pack_arguments(
-    kernel: KernelInfo, arguments: bytes | Sequence[Argument], grid: Dim, block: Dim, dynamic_lds_bytes: int
+    kernel: KernelInfo,
+    arguments: bytes | Sequence[Argument],
+    grid: Dim,
+    block: Dim,
+    dynamic_lds_bytes: int,
+    host: HostCalls | None = None,
 ) -> bytes:
     """The kernarg segment: explicit values laid out by the metadata, hidden ones filled in.
 
@@ -186,7 +195,7 @@ def pack_arguments(
             out[a.offset : a.offset + a.size] = _pack_value(a, value)
     for a in kernel.arguments:
         if a.is_hidden and a.offset >= given:
-            value = _hidden(a.kind, grid, block, dynamic_lds_bytes)
+            value = _hidden(a.kind, grid, block, dynamic_lds_bytes, host)
             out[a.offset : a.offset + a.size] = value.to_bytes(max(8, a.size), "little")[: a.size]
     return bytes(out)
 
@@ -232,8 +241,9 @@ def prepare(
     if lds_bytes > LDS_BYTES[code.arch]:
         raise InputError(f"{kernel_name} needs {lds_bytes} bytes of LDS; {code.arch} has {LDS_BYTES[code.arch]}.")
     private = kernel.descriptor.private_segment_bytes + (_DYNAMIC_STACK_BYTES if kernel.uses_dynamic_stack else 0)
-    kernarg = pack_arguments(kernel, arguments, grid, block, dynamic_lds_bytes)
     own = memory.extended()
+    host = host_calls(own) if any(a.kind == "hidden_hostcall_buffer" for a in kernel.arguments) else None
+    kernarg = pack_arguments(kernel, arguments, grid, block, dynamic_lds_bytes, host)
     image = own.allocate("the code object", len(code.elf.image) + 1)
     image.data = _relocated(code, image.base)
     image.writable = any(s.writable for s in code.elf.segments)
@@ -241,4 +251,6 @@ def prepare(
     kernarg_base = own.allocate("the kernel arguments", padded, writable=False).base
     packet = np.frombuffer(_dispatch_packet(grid, block, private, lds_bytes, kernarg_base), np.uint8).copy()
     dispatch_base = own.allocate("the dispatch packet", packet, writable=False).base
-    return Launch(code, kernel, grid, block, own, image.base, kernarg_base, kernarg, dispatch_base, lds_bytes, private)
+    return Launch(
+        code, kernel, grid, block, own, image.base, kernarg_base, kernarg, dispatch_base, lds_bytes, private, host
+    )

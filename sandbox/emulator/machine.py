@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from sandbox.emulator.hostcall import HostCalls
 from sandbox.emulator.instruction import EXEC_LO, M0, VCC_LO, Instruction, Unsupported
 from sandbox.emulator.memory import Memory
 from sandbox.emulator.result import TRAPPING, Finding, FindingKind, Trapped
@@ -157,12 +158,14 @@ class Workgroup:
         findings: Findings,
         code_base: int,
         xcc: int,
+        host: HostCalls | None = None,
     ) -> None:
         self.index = index
         self.code_base = code_base
         self.xcc = xcc
         """The die it runs on: workgroups are dealt to them in turn."""
         self.memory = memory
+        self.host = host
         self.findings = findings
         self.lds = np.zeros(lds_bytes, np.uint8)
         self.shadow = LdsShadow(lds_bytes)

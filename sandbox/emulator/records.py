@@ -163,7 +163,8 @@ def _check(i: Instruction, flags: int) -> None:
     _check_files(i)
     if flags & _CUSTOM:
         signs = i.neg or i.abs or i.neg_hi
-        _refuse(i, "a modifier", signs or i.clamp or i.omod or i.dpp or i.sdwa or (i.encoding == "VOP3" and i.op_sel))
+        op_sel = i.encoding == "VOP3" and i.op_sel and not flags & _OP_SEL
+        _refuse(i, "a modifier", signs or i.clamp or i.omod or i.dpp or i.sdwa or op_sel)
         _refuse(i, "cbsz or blgp", (i.cbsz or i.abid or i.blgp) and not flags & _BLGP)
         return
     result = i.dst[0].type if i.dst else ""
@@ -232,7 +233,7 @@ def _packed_select(i: Instruction, n: int, flags: int) -> _Select:
         s.flip = [0x80000000 if negate else 0, 0x80000000 if negate_high else 0]
     else:
         _refuse(i, "op_sel", low)
-        _refuse(i, "neg on an integer source", (negate or negate_high) and o.type != "f32")
+        _refuse(i, "neg on an integer source", (negate or negate_high) and (o.type != "f32" or not negate))
         s.flip[0] = 0x80000000 if negate else 0
     return s
 

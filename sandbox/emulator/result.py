@@ -86,6 +86,8 @@ class EmulationResult:
     core: str = "reference"
     unsupported: str | None = None
     """Mnemonic (and modifier) that was missing, where the status is `unsupported`."""
+    printed: tuple[str, ...] = ()
+    """What the kernel printed, one text for each lane's call, as far as it was kept."""
 
     @property
     def completed(self) -> bool:

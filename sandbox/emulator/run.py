@@ -70,7 +70,7 @@ def emulate(
         if not numbers or numbers[0] < 0 or numbers[-1] >= launch.workgroups:
             raise InputError(f"The grid has workgroups 0 to {launch.workgroups - 1}; others were asked for.")
     result = _run(launch, numbers, schedule, seed, instruction_budget, core, model)
-    return _with_lines(result, code_object)
+    return _with_lines(_with_text(result, launch), code_object)
 
 
 def _run(
@@ -84,9 +84,22 @@ def _run(
     result = fast.run(launch, numbers, schedule, seed, instruction_budget, model=model)
     if core == "auto" and result.status == "unsupported":
         _restore(before)
+        if launch.host is not None:
+            launch.host.reset()
         again = reference.run(launch, numbers, schedule, seed, min(instruction_budget, _REFERENCE_BUDGET))
         return again if again.status != "budget" else result
     return result
+
+
+def _with_text(result: EmulationResult, launch: Launch) -> EmulationResult:
+    """The same result with what the kernel printed; an assertion says what failed before it traps."""
+    printed = tuple(launch.host.printed) if launch.host is not None else ()
+    trap = result.trap
+    if trap is None or trap.kind != "trap_instruction" or not printed:
+        return replace(result, printed=printed)
+    said = replace(trap, message=f"{trap.message}, having printed {printed[-1].strip()!r}")
+    findings = tuple(said if f is trap else f for f in result.findings)
+    return replace(result, printed=printed, trap=said, findings=findings, reason=str(said))
 
 
 def _with_lines(result: EmulationResult, code: CodeObject) -> EmulationResult:

@@ -323,18 +323,20 @@ def device_results(programs: dict[int, str], arch: str, folder: Path, core: str 
     file, code_file = folder / f"device_{arch}.hip", folder / f"{arch}.hsaco"
     file.write_text("\n".join(text))
     _clang(device_command(file, code_file, arch, ["-c"])[1:])
-    code = load_code_object(code_file.read_bytes())
-    out = {}
-    for seed in programs:
-        memory, results = Memory(), np.zeros((ITEMS, RESULTS), np.uint64)
-        arguments = [memory.allocate("in", inputs(seed)), memory.allocate("out", results)]
-        launch = prepare(code, f"run{seed}", (ITEMS // 64,), (64,), arguments, memory)
-        runner = fast.run if core == "fast" else reference.run
-        result = runner(launch, range(launch.workgroups), "sequential")
-        if not result.clean:
-            raise RuntimeError(f"program {seed}: {result.status} {result.reason} {[str(f) for f in result.findings]}")
-        out[seed] = results
-    return out
+    code = code_file.read_bytes()
+    return {seed: emulated_results(code, seed, core) for seed in programs}
+
+
+def emulated_results(code: bytes, seed: int, core: str = "fast") -> np.ndarray:
+    """[item][result] of program `seed` in a code object. Raises `RuntimeError` where the run does not end clean."""
+    memory, results = Memory(), np.zeros((ITEMS, RESULTS), np.uint64)
+    arguments = [memory.allocate("in", inputs(seed)), memory.allocate("out", results)]
+    launch = prepare(load_code_object(code), f"run{seed}", (ITEMS // 64,), (64,), arguments, memory)
+    runner = fast.run if core == "fast" else reference.run
+    result = runner(launch, range(launch.workgroups), "sequential")
+    if not result.clean:
+        raise RuntimeError(f"program {seed}: {result.status} {result.reason} {[str(f) for f in result.findings]}")
+    return results
 
 
 def differences(seeds: range, archs: tuple[str, ...], folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rare instructions on both cores: sparse matrix products, LDS counters, messages, indexed registers."""
+"""Rare instructions and modifiers on both cores, from sparse matrix products to indexed registers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CORES = ["fast", "reference"]
 ARCHS = ["gfx942", "gfx950"]
 
 
-def run(name: str, arch: str, core: str, *arrays: np.ndarray) -> EmulationResult:
+def run(name: str, arch: str, core: str, *values: np.ndarray | int) -> EmulationResult:
     if core == "fast" and not fast.available():
         pytest.skip("no C compiler")
     source = HipSource(Path(__file__).parent / "corpus" / "rare.hip", name, (64, 1, 1))
     code = load_code_object(build(Case("", source, (1, 1, 1), lambda _: {}, lambda a, b: None), arch).code)
     memory = Memory()
-    arguments = [memory.allocate(str(n), a) for n, a in enumerate(arrays)]
+    arguments = [v if isinstance(v, int) else memory.allocate(str(n), v) for n, v in enumerate(values)]
     launch = prepare(code, name, (1,), (64,), arguments, memory)
     return (fast.run if core == "fast" else reference.run)(launch, [0])
 
@@ -163,3 +163,88 @@ def test_registers_through_the_index_register(core: str) -> None:
     assert run("indexed", "gfx942", core, np.array([2], np.int32), out).clean
     assert np.array_equal(out[:64], np.arange(64) * 10 + 2)
     assert np.array_equal(out[64:], np.arange(64))
+
+
+PATTERNS = {
+    0: [*range(64)],
+    1: [*range(32), *range(32)],
+    2: [*range(32, 64), *range(32, 64)],
+    3: [*range(16, 64), *range(16)],
+    4: [*range(16)] * 4,
+    5: [*range(16, 32)] * 4,
+    6: [*range(32, 48)] * 4,
+    7: [*range(48, 64)] * 4,
+}
+"""blgp to the lane whose B each lane uses, from the words of AMD's matrix instruction calculator."""
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize(
+    ("shape", "results"), [("32x32x1f32", 32), ("16x16x1f32", 16), ("4x4x1f32", 4), ("16x16x4f32", 4)]
+)
+def test_lanes_of_b_are_permuted(shape: str, results: int, core: str) -> None:
+    rng = np.random.default_rng(results)
+    a, b = (rng.integers(-9, 10, 64).astype(np.float32) for _ in range(2))
+    for pattern, lanes in PATTERNS.items():
+        out, expected = np.zeros((2, 64, results), np.float32)
+        assert run(f"mfma_{shape}_{pattern}", "gfx942", core, a, b, out).clean
+        assert run(f"mfma_{shape}_0", "gfx942", core, a, b[lanes], expected).clean
+        assert np.array_equal(out, expected), pattern
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_matrices_of_doubles_are_negated(core: str) -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-9, 10, (4, 16)).astype(np.float64) for _ in range(2))  # [k][row], [k][column]
+    out = np.zeros((4, 64, 4))
+    assert run("mfma_doubles", "gfx950", core, a, b, out).clean
+    lane, register = np.arange(64)[:, None], np.arange(4)
+    product, c = (a.T @ b)[lane // 16 + 4 * register, lane % 16], 1.0 + register
+    for got, expected in zip(out, (product + c, -product + c, -product - c, product - c), strict=True):
+        assert np.array_equal(got, expected)
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("arch", ARCHS)
+def test_dot_products_with_signs_selections_and_clamp(arch: str, core: str) -> None:
+    rng = np.random.default_rng(2)
+    x, y = (rng.integers(-8, 9, (64, 2)).astype(np.float16) / 8 for _ in range(2))
+    c, out = rng.integers(-8, 9, 64).astype(np.float32) / 8, np.zeros((2, 64), np.float32)
+    assert run("dots", arch, core, x, y, c, out).clean
+    assert np.array_equal(out[0], np.clip(-(x * y).sum(axis=1) - c, 0, 1))
+    assert np.array_equal(out[1], x[:, 1] * y[:, 0] + x[:, 0] * y[:, 0] + c)
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("arch", ARCHS)
+def test_a_float_constant_of_packed_integers(arch: str, core: str) -> None:
+    x, out = np.arange(128, dtype=np.int16).reshape(64, 2), np.zeros((64, 2), np.int16)
+    assert run("packed_constant", arch, core, x, out).clean
+    assert np.array_equal(out, x + np.array([0, 0x3F80], np.int16)), "v_pk_add_u16 v0, v0, 1.0"
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_rows_exchanged_without_inactive_lanes(core: str) -> None:
+    x, y, out = np.arange(64, dtype=np.uint32), np.arange(100, 164, dtype=np.uint32), np.zeros((64, 2), np.uint32)
+    assert run("swapped_rows", "gfx950", core, x, y, 64, out).clean
+    rows = (np.arange(64) // 16 % 2).astype(bool)
+    assert np.array_equal(out[:, 0], np.where(rows, np.roll(y, 16), x))
+    assert np.array_equal(out[:, 1], np.where(rows, y, np.roll(x, -16)))
+    part = run("swapped_rows", "gfx950", core, x, y, 40, out)
+    assert part.status == "unsupported" and "v_permlane16_swap_b32" in part.reason
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("arch", ARCHS)
+def test_scalar_registers_through_m0(arch: str, core: str) -> None:
+    out = np.zeros(4, np.int64)
+    assert run("relative", arch, core, 2, out).clean
+    assert out.tolist() == [9, 9 | 10 << 32, 70, 71]
+    beyond = run("relative", arch, core, 70, out)
+    assert beyond.status == "unsupported" and "s_movrels_b32" in beyond.reason
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_a_barrier_of_the_whole_grid_is_named(core: str) -> None:
+    result = run("grid_barrier", "gfx942", core, np.zeros(64, np.int32))
+    assert result.status == "unsupported" and "ds_gws_barrier" in result.reason

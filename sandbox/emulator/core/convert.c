@@ -243,17 +243,22 @@ static void v_swap_b32(wave *w, const record *r) {
   for (int i = 0; i < LANES; i++) partner[i] = (u8)i;
   exchange(w, r, partner);
 }
+// fi and bound_ctrl (op_sel) say what an inactive lane gives; with all lanes active they say nothing.
+static void exchange_rows(wave *w, const record *r, const u8 *partner) {
+  if (r->op_sel && EXEC(w) != ~0ull) return found(w, r, NEEDS, -1, r->op_sel, 0, 0);
+  exchange(w, r, partner);
+}
 // Upper half of the first register with the lower half of the second.
 static void v_permlane32_swap_b32(wave *w, const record *r) {
   u8 partner[LANES];
   for (int i = 0; i < LANES; i++) partner[i] = i >= 32 ? (u8)(i - 32) : 255;
-  exchange(w, r, partner);
+  exchange_rows(w, r, partner);
 }
 // Odd rows of 16 lanes of the first register with the even rows of the second.
 static void v_permlane16_swap_b32(wave *w, const record *r) {
   u8 partner[LANES];
   for (int i = 0; i < LANES; i++) partner[i] = i & 16 ? (u8)(i - 16) : 255;
-  exchange(w, r, partner);
+  exchange_rows(w, r, partner);
 }
 static void v_nop(wave *w, const record *r) {
   (void)w;
@@ -276,6 +281,6 @@ const entry convert_table[] = {
 };
 const entry special_table[] = {
     E(v_readfirstlane_b32, 0) E(v_readlane_b32, CUSTOM) E(v_writelane_b32, CUSTOM) E(v_swap_b32, CUSTOM)
-    E(v_permlane16_swap_b32, CUSTOM) E(v_permlane32_swap_b32, CUSTOM) E(v_nop, CUSTOM)
+    E(v_permlane16_swap_b32, CUSTOM | OP_SEL) E(v_permlane32_swap_b32, CUSTOM | OP_SEL) E(v_nop, CUSTOM)
     {0, 0, 0},
 };

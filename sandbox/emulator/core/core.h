@@ -117,6 +117,7 @@ typedef struct {
   const u32 *groups;                // linear numbers of the workgroups to run, in the order of the schedule
   cache *caches;
   u64 *histogram;                   // open addressing: address, count
+  u32 (*host)(void);                // answers calls of the host; the number of a service that is not there, else 0
   u64 code_base, image_dwords, shared_base, private_base, budget, executed, seed, histogram_slots, histogram_used;
   u32 records, vgprs, region_count, group_count;
   u32 lds_bytes, private_bytes, group_waves, group_threads;

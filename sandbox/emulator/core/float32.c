@@ -77,6 +77,22 @@ static inline f32 median32(f32 a, f32 b, f32 c) {
   return a != a || b != b || c != c ? least : max32(min32(a, b), min32(max32(a, b), c));
 }
 
+// Faces of a cube map: the coordinate of the largest magnitude, z before y before x, gives the axis.
+static inline u32 cube_axis(f32 x, f32 y, f32 z) {
+  f32 ax = __builtin_fabsf(x), ay = __builtin_fabsf(y), az = __builtin_fabsf(z);
+  return az >= ax && az >= ay ? 2 : ay >= ax ? 1 : 0;
+}
+static inline f32 cube_major(f32 x, f32 y, f32 z) {
+  u32 axis = cube_axis(x, y, z);
+  return axis == 2 ? z : axis == 1 ? y : x;
+}
+static inline u32 cube_face(f32 x, f32 y, f32 z) { return 2 * cube_axis(x, y, z) + (cube_major(x, y, z) < 0); }
+static inline f32 cube_s(f32 x, f32 y, f32 z) {
+  u32 axis = cube_axis(x, y, z);
+  return axis == 2 ? (z < 0 ? -x : x) : axis == 1 ? x : x < 0 ? z : -z;
+}
+static inline f32 cube_t(f32 x, f32 y, f32 z) { return cube_axis(x, y, z) != 1 ? -y : y < 0 ? -z : z; }
+
 static inline f32 mantissa32(f32 x) {
   int exponent;
   return __builtin_isfinite(x) ? frexpf(x, &exponent) : x;

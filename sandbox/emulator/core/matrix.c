@@ -164,14 +164,29 @@ static void multiply(wave *w, const record *r, const shape *s, const operands *a
   memcpy(w->v + (u64)r->dst[0].index * LANES, c, (u64)s->registers * LANES * 4);
 }
 
+// blgp: each lane takes the values of B of another one.
+static void permute_lanes(u32 pattern, u32 count, f32 *values) {
+  f32 own[LANES];
+  for (u32 j = 0; j < count; j++, values += LANES) {
+    memcpy(own, values, sizeof own);
+    for (u32 i = 0; i < LANES; i++) {
+      u32 from = pattern == 3 ? (i + 16) % LANES : pattern < 3 ? i % 32 + 32 * (pattern - 1) : i % 16 + 16 * (pattern - 4);
+      values[i] = own[from];
+    }
+  }
+}
+
 static void matrix(wave *w, const record *r, u32 m, u32 k, u32 blocks, int kind_a, int kind_b) {
   static _Thread_local operands a, b;
   shape s = {m, k, blocks, m * m * blocks / LANES};
+  bool permutes = blocks > 1 || kind_b == F32;
   if (!fp8_ready) fill_tables();
-  if (r->blgp || (1u << r->cbsz) > blocks || r->abid >= 1u << r->cbsz) return found(w, r, NEEDS, -1, r->blgp, 0, 2);
+  if ((r->blgp && !permutes) || (1u << r->cbsz) > blocks || r->abid >= 1u << r->cbsz)
+    return found(w, r, NEEDS, -1, r->blgp, 0, 2);
   u32 count = m * k * blocks / LANES;
   widen(w, r->src[0].index, kind_a, count, a.values);
   widen(w, r->src[1].index, kind_b, count, b.values);
+  if (UNLIKELY(r->blgp)) permute_lanes(r->blgp, count, b.values);
   arrange(&s, &a);
   arrange(&s, &b);
   multiply(w, r, &s, &a, &b, kind_a == I8);
@@ -246,15 +261,16 @@ static void formats(wave *w, const record *r, u32 m, u32 k) {
 static f64 double_at(const wave *w, u32 row, u32 lane) { return lane_f64(w->v + (u64)row * LANES, (int)lane); }
 
 // Doubles: D[row][column] in register pair p of lane l is row 4 p + l / 16, column l % 16 (16x16), or of block l / 4 % 4,
-// row l / 16, column l % 4 (4x4). blgp negates A (1) and B (2).
+// row l / 16, column l % 4 (4x4). blgp negates A (1), B (2) and C (4).
 static void doubles(wave *w, const record *r, int large) {
   f64 d[4][LANES], sign = (r->blgp & 1) != (r->blgp >> 1 & 1) ? -1.0 : 1.0;
-  if (r->blgp & 4 || r->cbsz || r->abid) return found(w, r, NEEDS, -1, r->blgp, 0, 2);
+  if (r->cbsz || r->abid) return found(w, r, NEEDS, -1, r->blgp, 0, 2);
   u32 pairs = large ? 4 : 1;
   for (u32 p = 0; p < pairs; p++)
     for (u32 l = 0; l < LANES; l++) {
       const operand *o = &r->src[2];
       f64 sum = o->kind == VECTOR ? double_at(w, o->index + 2 * p, l) : as_f64(scalar64(w, o));
+      if (r->blgp & 4) sum = -sum;
       for (u32 k = 0; k < 4; k++) {
         u32 from_a = large ? 16 * k + l / 16 + 4 * p : 16 * k + (l & 12) + l / 16;
         u32 from_b = large ? 16 * k + l % 16 : 16 * k + (l & 12) + l % 4;

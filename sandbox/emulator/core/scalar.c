@@ -140,6 +140,20 @@ static void s_call_b64(wave *w, const record *r) {
   w->at = r->target;
 }
 
+// Register numbers offset by M0: of the source (s_movrels) or of the destination (s_movreld).
+static void move_relative(wave *w, const record *r, int reads, u32 dwords) {
+  const operand *o = &r->src[0];
+  u64 index = (u64)(reads ? o->index : r->dst[0].index) + w->s[124], value;
+  if (index + dwords > 102 || (reads && o->kind != SCALAR)) return found(w, r, NEEDS, -1, index, 0, 0);
+  u32 from = (u32)index, to = reads ? r->dst[0].index : from;
+  value = !reads ? scalar64(w, o) : dwords == 2 ? scalar_pair(w, from) : w->s[from];
+  if (dwords == 2) set_pair(w, to, value); else w->s[to] = (u32)value;
+}
+static void s_movrels_b32(wave *w, const record *r) { move_relative(w, r, 1, 1); }
+static void s_movrels_b64(wave *w, const record *r) { move_relative(w, r, 1, 2); }
+static void s_movreld_b32(wave *w, const record *r) { move_relative(w, r, 0, 1); }
+static void s_movreld_b64(wave *w, const record *r) { move_relative(w, r, 0, 2); }
+
 // Hardware registers: 1 MODE, 4 HW_ID, 20 XCC_ID. The immediate holds id, offset and width - 1.
 static void s_getreg_b32(wave *w, const record *r) {
   u32 id = r->imm & 63, offset = r->imm >> 6 & 31, width = (r->imm >> 11 & 31) + 1;
@@ -166,9 +180,11 @@ static void s_barrier(wave *w, const record *r) {
   (void)r;
   w->status = AT_BARRIER;
 }
-// Only the message to the host (1) changes nothing here; the others ask for something of the graphics pipeline.
+// The message to the host (1), which answers calls; the others ask for something of the graphics pipeline.
 static void s_sendmsg(wave *w, const record *r) {
-  if ((r->imm & 15) != 1) found(w, r, NEEDS, -1, r->imm & 15, 0, 0);
+  if ((r->imm & 15) != 1) return found(w, r, NEEDS, -1, r->imm & 15, 0, 0);
+  u32 refused = w->m->host ? w->m->host() : 0;
+  if (refused) found(w, r, NEEDS, -1, refused, 0, 0);
 }
 static void s_set_gpr_idx_on(wave *w, const record *r) {
   w->s[124] = (w->s[124] & ~0xf0ffu) | (scalar32(w, &r->src[0]) & 0xff) | (r->imm & 15) << 12;
@@ -212,6 +228,6 @@ const entry scalar_table[] = {
     E(s_andn1_wrexec_b64) E(s_andn2_wrexec_b64) E(s_movk_i32) E(s_cmovk_i32) E(s_addk_i32) E(s_mulk_i32)
     E(s_getpc_b64) E(s_setpc_b64) E(s_swappc_b64) E(s_call_b64) E(s_getreg_b32) E(s_setreg_b32)
     E(s_setreg_imm32_b32) E(s_memtime) E(s_memrealtime) E(s_endpgm) E(s_barrier) E(s_trap)
-    E(s_sendmsg) E(s_set_gpr_idx_on) E(s_set_gpr_idx_off) E(s_set_gpr_idx_mode) E(s_set_gpr_idx_idx)
+    E(s_movrels_b32) E(s_movrels_b64) E(s_movreld_b32) E(s_movreld_b64) E(s_sendmsg) E(s_set_gpr_idx_on) E(s_set_gpr_idx_off) E(s_set_gpr_idx_mode) E(s_set_gpr_idx_idx)
     {0, 0, 0},
 };

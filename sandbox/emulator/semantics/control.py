@@ -82,10 +82,15 @@ _INTERRUPT = 1
 
 
 def _message(i: Instruction) -> Step:
-    """Only the message to the host changes nothing here; the others ask for something of the graphics pipeline."""
+    """The message to the host, which answers calls; the others ask for something of the graphics pipeline."""
     if i.imm & 15 != _INTERRUPT:
         raise unsupported(i, f"message {i.imm & 15}")
-    return lambda w: None
+
+    def step(w: Wave) -> None:
+        if w.group.host is not None and (service := w.group.host.answer()):
+            raise unsupported(i, f"service {service} of the host")
+
+    return step
 
 
 def _get_pc(i: Instruction) -> Step:

@@ -148,6 +148,31 @@ def _multiply_legacy(a: Array, b: Array) -> Array:
     return np.where((a == 0) | (b == 0), a.dtype.type(0), a * b)
 
 
+def _cube_axis(x: Array, y: Array, z: Array) -> Array:
+    """The axis (0 to 2) of a cube map's face: the coordinate of the largest magnitude, z before y before x."""
+    ax, ay, az = np.abs(x), np.abs(y), np.abs(z)
+    return np.where((az >= ax) & (az >= ay), 2, np.where(ay >= ax, 1, 0))
+
+
+def _cube_major(x: Array, y: Array, z: Array) -> Array:
+    result: Array = np.choose(_cube_axis(x, y, z), [x, y, z])
+    return result
+
+
+def _cube_face(x: Array, y: Array, z: Array) -> Array:
+    return (2 * _cube_axis(x, y, z) + (_cube_major(x, y, z) < 0)).astype(np.float32)
+
+
+def _cube_s(x: Array, y: Array, z: Array) -> Array:
+    result: Array = np.choose(_cube_axis(x, y, z), [np.where(x < 0, z, -z), x, np.where(z < 0, -x, x)])
+    return result
+
+
+def _cube_t(x: Array, y: Array, z: Array) -> Array:
+    result: Array = np.choose(_cube_axis(x, y, z), [-y, np.where(y < 0, -z, z), -y])
+    return result
+
+
 @cache
 def _two_over_pi_bits() -> int:
     """The first 1201 fraction bits of 2/pi, from Machin's formula in integers."""
@@ -218,6 +243,10 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "v_mad_legacy_f16": lambda a, b, c: a * b + c,
     "v_fma_legacy_f16": fma,
     "v_mul_legacy_f32": _multiply_legacy,
+    "v_cubeid_f32": _cube_face,
+    "v_cubesc_f32": _cube_s,
+    "v_cubetc_f32": _cube_t,
+    "v_cubema_f32": lambda x, y, z: _cube_major(x, y, z) * np.float32(2),
     "v_frexp_exp_i16_f16": _frexp_exponent,
     "v_frexp_exp_i32_f32": _frexp_exponent,
     "v_frexp_exp_i32_f64": _frexp_exponent,

@@ -128,11 +128,11 @@ def _permlane_swap(rows: int) -> Callable[[Instruction], Step]:
     odd = (_LANE // rows) % 2 == 1
 
     def builder(i: Instruction) -> Step:
-        if i.op_sel:
-            raise unsupported(i, "fi or bound_ctrl")
         first, second = row_of(i.dst[0]), row_of(i.src[0])
 
         def step(w: Wave) -> None:
+            if i.op_sel and not w.active.all():
+                raise unsupported(i, "fi or bound_ctrl with inactive lanes")
             a, b = w.vgpr[first].copy(), w.vgpr[second].copy()
             enabled = w.active
             shift_a, shift_b = np.roll(a, -rows), np.roll(b, rows)

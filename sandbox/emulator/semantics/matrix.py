@@ -107,17 +107,21 @@ def _loaders(i: Instruction, shape: Shape, arch: str) -> tuple[Callable[[Wave], 
     return loaders[0], loaders[1]
 
 
-def _plain_loader(source: Operand, shape: Shape, kind: str, arch: str, runs: int = 1) -> Callable[[Wave], Array]:
+def _plain_loader(
+    source: Operand, shape: Shape, kind: str, arch: str, runs: int = 1, lanes: Array | None = None
+) -> Callable[[Wave], Array]:
     """Lane l holds `per_lane` values of row l % M; the rest of the lane number is the block, then the K group.
 
-    With `runs`, K is cut into so many parts and each lane holds a run of every part.
+    With `runs`, K is cut into so many parts and each lane holds a run of every part. `lanes` says from which lane each
+    one's registers are taken.
     """
     row, dwords = row_of(source), source.dwords
     groups = LANES // shape.m // shape.blocks
     per_lane = shape.k // groups
 
     def load(w: Wave) -> Array:
-        values = unpack(w.vgpr[row : row + dwords], kind, arch)[:, :per_lane]
+        registers = w.vgpr[row : row + dwords]
+        values = unpack(registers if lanes is None else registers[:, lanes], kind, arch)[:, :per_lane]
         ordered = values.reshape(groups, shape.blocks, shape.m, runs, per_lane // runs)
         return ordered.transpose(1, 2, 3, 0, 4).reshape(shape.blocks, shape.m, shape.k)
 
@@ -232,7 +236,13 @@ def _accumulator(i: Instruction, shape: Shape) -> Callable[[Wave], Array]:
     return read
 
 
-def _product(i: Instruction, shape: Shape, load_a: Callable[[Wave], Array], load_b: Callable[[Wave], Array]) -> Step:
+def _product(
+    i: Instruction,
+    shape: Shape,
+    load_a: Callable[[Wave], Array],
+    load_b: Callable[[Wave], Array],
+    negate_c: bool = False,
+) -> Step:
     """The step, EXEC ignored as hardware does: all lanes take part and are written."""
     accumulator, row = _accumulator(i, shape), row_of(i.dst[0])
     block, rows, columns = _result_index(shape)
@@ -240,7 +250,7 @@ def _product(i: Instruction, shape: Shape, load_a: Callable[[Wave], Array], load
     def step(w: Wave) -> None:
         c = accumulator(w)
         product = load_a(w) @ load_b(w).transpose(0, 2, 1)
-        d = product[block, rows, columns] + c
+        d = product[block, rows, columns] + (-c if negate_c else c)
         registers = d.shape[0]
         if shape.result == "f64":
             bits = np.ascontiguousarray(d).view(np.uint64)
@@ -254,6 +264,14 @@ def _product(i: Instruction, shape: Shape, load_a: Callable[[Wave], Array], load
     return step
 
 
+def _lane_pattern(blgp: int) -> Array:
+    """Whose values of B each lane takes, as AMD's matrix instruction calculator describes the patterns."""
+    lane = np.arange(LANES)
+    if blgp < 3:
+        return lane % 32 + 32 * (blgp - 1) if blgp else lane
+    return (lane + 16) % LANES if blgp == 3 else lane % 16 + 16 * (blgp - 4)
+
+
 def _with_broadcast(i: Instruction, shape: Shape, arch: str) -> Step:
     """cbsz and abid: one block of A is used by a group of 2**cbsz blocks; blgp permutes the lanes of B.
 
@@ -263,20 +281,14 @@ def _with_broadcast(i: Instruction, shape: Shape, arch: str) -> Step:
     if shape.result == "f64":
         if i.cbsz or i.abid:
             raise unsupported(i, "cbsz or abid")
-        return _negated_double(i, shape, load_a, load_b)
+        sign = -1.0 if (i.blgp & 1) != (i.blgp >> 1 & 1) else 1.0
+        return _product(i, shape, lambda w: load_a(w) * sign, load_b, bool(i.blgp & 4))
     if (1 << i.cbsz) > shape.blocks or i.abid >= 1 << i.cbsz:
         raise unsupported(i, f"cbsz:{i.cbsz} abid:{i.abid}")
     group = np.arange(shape.blocks) >> i.cbsz << i.cbsz
     chosen = group + i.abid if i.cbsz else group
     if i.blgp:
-        raise unsupported(i, f"blgp:{i.blgp}")
+        if shape.blocks == 1 and shape.inputs != "f32":
+            raise unsupported(i, f"blgp:{i.blgp}")
+        load_b = _plain_loader(i.src[1], shape, shape.inputs, arch, lanes=_lane_pattern(i.blgp))
     return _product(i, shape, lambda w: load_a(w)[chosen], load_b)
-
-
-def _negated_double(
-    i: Instruction, shape: Shape, load_a: Callable[[Wave], Array], load_b: Callable[[Wave], Array]
-) -> Step:
-    if i.blgp & 4:
-        raise unsupported(i, "a negated accumulator")
-    sign = -1.0 if (i.blgp & 1) != (i.blgp >> 1 & 1) else 1.0
-    return _product(i, shape, lambda w: load_a(w) * sign, load_b)

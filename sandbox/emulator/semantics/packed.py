@@ -168,20 +168,22 @@ def _fields(bits: Array, width: int, signed: bool) -> list[Array]:
     return out
 
 
-def build_dot(i: Instruction) -> Step:
-    """v_dot2, v_dot4, v_dot8 and their accumulating short forms. Float sums are formed in double and rounded once."""
-    if i.neg or i.abs or i.neg_hi or i.omod or i.dpp or i.sdwa or (i.encoding == "VOP3" and i.op_sel):
-        raise unsupported(i, "a modifier")
+def build_dot(i: Instruction, moved: Reader | None = None) -> Step:
+    """v_dot2, v_dot4, v_dot8 and their accumulating short forms. Float sums are formed in double and rounded once.
+
+    `moved` reads source 0 where DPP moves it between lanes.
+    """
     count = 2 if "_dot2" in i.mnemonic else 4 if "_dot4" in i.mnemonic else 8
+    kind = i.dst[0].type
+    if i.abs or i.omod or i.sdwa or (i.encoding == "VOP3" and i.op_sel):
+        raise unsupported(i, "a modifier")
+    if (i.neg or i.neg_hi) and (kind != "f32" or i.encoding != "VOP3P" or i.neg_hi & 4 > i.neg & 4):
+        raise unsupported(i, "neg")
+    if kind == "f32":
+        return _float_dot(i, moved)
     if i.encoding == "VOP3P" and count == 2 and (i.op_sel or i.op_sel_hi & 0b011 != 0b011):
         raise unsupported(i, "op_sel")
-    a, b, c = raw_reader(i.src[0]), raw_reader(i.src[1]), typed_reader(i, 2)
-    row, kind = row_of(i.dst[0]), i.dst[0].type
-    if kind == "f32":
-        if i.clamp:
-            raise unsupported(i, "clamp")
-        brain = i.src[0].type == "bf16x2"
-        return lambda w: w.write_vgpr(row, _float_dot(a(w), b(w), c(w), brain).view(np.uint32))
+    a, b, c, row = moved or raw_reader(i.src[0]), raw_reader(i.src[1]), typed_reader(i, 2), row_of(i.dst[0])
     signed = kind == "i32"
     limits = np.iinfo(np.int32 if signed else np.uint32)
 
@@ -195,11 +197,30 @@ def build_dot(i: Instruction) -> Step:
     return step
 
 
-def _float_dot(a: Array, b: Array, c: Array, brain: bool) -> Array:
-    def halves(bits: Array) -> list[Array]:
-        parts = [(bits >> np.uint32(s)).astype(np.uint16) for s in (0, 16)]
-        return [(bf16_to_f32(p) if brain else p.view(np.float16)).astype(np.float64) for p in parts]
+def _dot_sources(i: Instruction, n: int, moved: Reader | None) -> Callable[[Wave], list[Array]]:
+    """The two halves of source `n` of a float dot product as doubles, with their selection and signs."""
+    raw, brain = moved or raw_reader(i.src[n]), i.src[n].type == "bf16x2"
+    if i.encoding == "VOP3P":
+        shifts = [np.uint32(16 * (i.op_sel >> n & 1)), np.uint32(16 * (i.op_sel_hi >> n & 1))]
+    else:
+        shifts = [np.uint32(0), np.uint32(16)]
+    signs = [-1.0 if bits >> n & 1 else 1.0 for bits in (i.neg, i.neg_hi)]
 
-    (a0, a1), (b0, b1) = halves(a), halves(b)
-    result: Array = (a0 * b0 + a1 * b1 + c.astype(np.float64)).astype(np.float32)
-    return result
+    def read(w: Wave) -> list[Array]:
+        halves = [(raw(w) >> s).astype(np.uint16) for s in shifts]
+        values = [(bf16_to_f32(h) if brain else h.view(np.float16)).astype(np.float64) for h in halves]
+        return [sign * v for sign, v in zip(signs, values, strict=True)]
+
+    return read
+
+
+def _float_dot(i: Instruction, moved: Reader | None) -> Step:
+    a, b = _dot_sources(i, 0, moved), _dot_sources(i, 1, None)
+    c, row = typed_reader(i, 2), row_of(i.dst[0])
+
+    def step(w: Wave) -> None:
+        (a0, a1), (b0, b1) = a(w), b(w)
+        total = (a0 * b0 + a1 * b1 + c(w).astype(np.float64)).astype(np.float32)
+        w.write_vgpr(row, _finish(i, "f32", total, w).view(np.uint32))
+
+    return step

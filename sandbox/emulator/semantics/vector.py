@@ -51,7 +51,7 @@ def build(i: Instruction, arch: str) -> Step:
     if i.mnemonic == "v_mqsad_u32_u8":
         return _four_masked_sums(i)
     if i.mnemonic.startswith("v_dot"):
-        return packed.build_dot(i)
+        return _dot(i)
     _check_op_sel(i)
     if i.mnemonic.startswith(("v_cmp_", "v_cmpx_")):
         return _compare(i)
@@ -195,6 +195,13 @@ def _four_masked_sums(i: Instruction) -> Step:
             w.write_vgpr(row + k, total)
 
     return step
+
+
+def _dot(i: Instruction) -> Step:
+    if i.dpp is None:
+        return packed.build_dot(i)
+    moved, enabled = lanes.dpp_reader(i, i.dpp)
+    return _masked(i, packed.build_dot(i, moved), enabled)
 
 
 def _bitop3(i: Instruction) -> Step:

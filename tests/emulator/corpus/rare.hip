@@ -81,3 +81,64 @@ KERNEL void indexed(const int* n, int* out) {
                : "=&v"(put) : "v"(TID), "s"(by) : "v40", "v41", "v42", "v43", "m0");
   out[64 + TID] = put;
 }
+
+// The modifiers of dense products: blgp takes B from other lanes, and negates A, B and C of doubles.
+#define PERMUTED(SHAPE, R, P)                                                            \
+  KERNEL void mfma_##SHAPE##_##P(const float* a, const float* b, float* out) {           \
+    float __attribute__((ext_vector_type(R))) c = {};                                    \
+    c = __builtin_amdgcn_mfma_f32_##SHAPE(a[TID], b[TID], c, 0, 0, P);                   \
+    for (int r = 0; r < R; r++) out[TID * R + r] = c[r];                                 \
+  }
+#define PATTERN(P) \
+  PERMUTED(32x32x1f32, 32, P) PERMUTED(16x16x1f32, 16, P) PERMUTED(4x4x1f32, 4, P) PERMUTED(16x16x4f32, 4, P)
+PATTERN(0) PATTERN(1) PATTERN(2) PATTERN(3) PATTERN(4) PATTERN(5) PATTERN(6) PATTERN(7)
+typedef double d4 __attribute__((ext_vector_type(4)));
+template <int SIGNS> __device__ void doubles(const double* a, const double* b, double* out) {
+  d4 c = {1, 2, 3, 4};
+  c = __builtin_amdgcn_mfma_f64_16x16x4f64(a[TID], b[TID], c, 0, 0, SIGNS);
+  for (int r = 0; r < 4; r++) out[4 * TID + r] = c[r];
+}
+KERNEL void mfma_doubles(const double* a, const double* b, double* out) {
+  doubles<0>(a, b, out);
+  doubles<1>(a, b, out + 256);
+  doubles<6>(a, b, out + 512);
+  doubles<7>(a, b, out + 768);
+}
+
+// A dot product with signs, selections and clamp; x: [64] pairs of halves, y: the same, out: [2][64].
+typedef _Float16 h2 __attribute__((ext_vector_type(2)));
+KERNEL void dots(const h2* x, const h2* y, const float* c, float* out) {
+  out[TID] = __builtin_amdgcn_fdot2(-x[TID], y[TID], -c[TID], true);
+  out[64 + TID] = __builtin_amdgcn_fdot2(x[TID].yx, y[TID].xx, c[TID], false);
+}
+
+// Packed integers and a constant that is 1.0f.
+typedef short s2 __attribute__((ext_vector_type(2)));
+KERNEL void packed_constant(const s2* x, s2* out) { out[TID] = x[TID] + (s2){0, 0x3f80}; }
+
+#ifdef __gfx950__
+// The exchange of rows with what it says about inactive lanes, of which there are none; and then some.
+KERNEL void swapped_rows(const unsigned* x, const unsigned* y, int lanes, unsigned* out) {
+  if (TID >= lanes) return;
+  auto pair = __builtin_amdgcn_permlane16_swap(x[TID], y[TID], true, true);
+  out[2 * TID] = pair[0];
+  out[2 * TID + 1] = pair[1];
+}
+#endif
+
+// s[n] through M0, as source (out) and as destination (out + 2).
+KERNEL void relative(int n, long* out) {
+  int by = __builtin_amdgcn_readfirstlane(n), got, put;
+  long wide_got, wide_put;
+  asm volatile("s_mov_b32 m0, %4\n s_mov_b32 s40, 7\n s_mov_b32 s41, 8\n s_mov_b32 s42, 9\n s_mov_b32 s43, 10\n"
+               "s_nop 0\n s_movrels_b32 %0, s40\n s_movrels_b64 %2, s[40:41]\n"
+               "s_movreld_b32 s40, 70\n s_mov_b32 %1, s42\n s_movreld_b64 s[40:41], 71\n s_mov_b64 %3, s[42:43]\n"
+               : "=&s"(got), "=&s"(put), "=&s"(wide_got), "=&s"(wide_put)
+               : "s"(by) : "s40", "s41", "s42", "s43", "m0");
+  out[0] = got, out[1] = wide_got, out[2] = put, out[3] = wide_put;
+}
+
+KERNEL void grid_barrier(int* out) {
+  __builtin_amdgcn_ds_gws_barrier(1, 0);
+  out[TID] = 1;
+}
