@@ -20,7 +20,7 @@ from sandbox.toolchain import Toolchain
 
 EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported", 34: "race"}
 _RACE_FLAGS = ("-DWAVESMITH_RACES", "-fsanitize-coverage=func,trace-loads,trace-stores", "-fno-sanitize-link-runtime")
-_FORMAT = 8
+_FORMAT = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,31 +130,74 @@ def build_reference(
     `folders` of the tree are searched for includes. With `races` a launch ends as a `race` when two threads use
     the same memory in an order that nothing settles.
     """
-    key = hashlib.sha256(
-        "\0".join(
-            [
-                str(_FORMAT),
-                model_digest(),
-                toolchain.digest,
-                unit,
-                str(races),
-                *folders,
-                *(f"{n}\0{t}" for n, t in sorted(files.items())),
-            ]
-        ).encode()
-    ).hexdigest()
-    cache = CompileCache.default()
-    blobs = cache.load(f"{key}") if cache is not None else None
-    if blobs is None:
-        blobs = _compile(files, unit, toolchain, folders, races)
-        if cache is not None:
-            cache.store(key, blobs)
+    blobs = _cached(files, unit, toolchain, folders, "races" if races else "kernels")
     if "errors" in blobs:
         raise ReferenceBuildError(
             [Complaint(f, n, m, tuple(map(tuple, v))) for f, n, m, v in json.loads(blobs["errors"])]
         )
     described: list[list[dict[str, Any]]] = json.loads(blobs["parameters"])
     return ReferenceProgram(blobs["binary"], tuple(tuple(_parameter(p) for p in k) for k in described))
+
+
+def build_program(files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = ()) -> bytes:
+    """The binary of a whole program on the CPU model; raises `ReferenceBuildError` when it does not build."""
+    blobs = _cached(files, unit, toolchain, folders, "program")
+    if "errors" in blobs:
+        raise ReferenceBuildError(
+            [Complaint(f, n, m, tuple(map(tuple, v))) for f, n, m, v in json.loads(blobs["errors"])]
+        )
+    return blobs["binary"]
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalRun:
+    """How the original program ended under one schedule. `code` is None when it did not end in time."""
+
+    code: int | None
+    stdout: str = ""
+    stderr: str = ""
+
+
+_EACH_SCHEDULE = """
+ulimit -f 16384
+for s in 0 1; do WAVESMITH_SCHEDULE=$s "$0" < /dev/null > "$1/out.$s" 2> "$1/err.$s"; echo $? > "$1/code.$s"; done
+"""
+
+
+def run_program(binary: bytes, timeout_s: float = 120.0) -> list[OriginalRun]:
+    """The program under two schedules of its threads, which also differ in what fresh memory holds."""
+    with tempfile.TemporaryDirectory(prefix="wavesmith-original-") as name:
+        work = Path(name)
+        program = work / "program"
+        program.write_bytes(binary)
+        program.chmod(0o755)
+        _confined(["/bin/sh", "-c", _EACH_SCHEDULE, str(program), str(work)], work, timeout_s)
+        return [_original_run(work, s) for s in (0, 1)]
+
+
+def _original_run(work: Path, schedule: int) -> OriginalRun:
+    code = work / f"code.{schedule}"
+    if not code.exists():
+        return OriginalRun(None)
+    out, err = (work / f"{n}.{schedule}" for n in ("out", "err"))
+    said = out.read_text(encoding="utf-8", errors="replace")
+    return OriginalRun(int(code.read_text()), said, err.read_text(encoding="utf-8", errors="replace")[-2000:])
+
+
+def _cached(
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], kind: str
+) -> dict[str, bytes]:
+    """What `_compile` makes of it, kept."""
+    parts = [str(_FORMAT), model_digest(), toolchain.digest, unit, kind, *folders]
+    parts += [f"{n}\0{t}" for n, t in sorted(files.items())]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    cache = CompileCache.default()
+    blobs = cache.load(key) if cache is not None else None
+    if blobs is None:
+        blobs = _compile(files, unit, toolchain, folders, kind)
+        if cache is not None:
+            cache.store(key, blobs)
+    return blobs
 
 
 def _parameter(data: Mapping[str, Any]) -> ParameterInfo:
@@ -185,7 +228,7 @@ def _complaints(stderr: str) -> list[Complaint]:
 
 
 def _compile(
-    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], races: bool
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], kind: str
 ) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="wavesmith-reference-") as name:
         folder = Path(name)
@@ -196,7 +239,7 @@ def _compile(
         flags = [
             "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", "-fwrapv", "-fsanitize=bounds", "-fsanitize-trap=all",
             "-ftrivial-auto-var-init=zero", "-Xclang", "-no-enable-noundef-analysis",
-            "-ffp-contract=on", *_cpu_flags(), *(_RACE_FLAGS if races else ()),
+            "-ffp-contract=on", *_cpu_flags(), *(_RACE_FLAGS if kind == "races" else ()),
         ]  # fmt: skip
         command = [
             str(toolchain.clang), "-x", "c++", *flags, *model_flags(flags, toolchain, folder / "wavesmith_reference"),
@@ -211,6 +254,8 @@ def _compile(
             found = [(c.file, c.line, c.message, c.via) for c in _complaints(done.stderr)]
             return {"errors": json.dumps(found).encode()}
         binary = (folder / "reference").read_bytes()
+        if kind == "program":
+            return {"binary": binary}
         ended = _confined([str(folder / "reference"), "describe", "kernels"], folder, 20.0)
         if ended.code != 0:
             return {"errors": json.dumps([("", 0, f"it does not start: {ended.stderr[-200:]}", ())]).encode()}

@@ -14,6 +14,7 @@ import numpy as np
 from agent.port.assemble import Assembled, new_path
 from agent.port.build import UnitBuild, options_for, reached_text, source_tree
 from agent.port.detectors import kernel_function
+from agent.port.given import given_note, with_given
 from agent.port.includes import PathIndex, closure
 from agent.port.instantiate import instantiation_names, with_instantiations, without_prints
 from agent.port.original import Original, build_original
@@ -143,8 +144,12 @@ def _unit(
             found.path, found.function, name, found.kernel.symbol, index, codes, threads, found.kernel.lds_bytes
         )
         until = _share(deadline, len(pairs) - number)
-        verdicts.append(_verdict(subject, found.kernel, found.source, original, request, until))
-        say(f"{name}: {verdicts[-1].reason or 'validated in emulation'}")
+        verdict = _verdict(subject, found.kernel, found.source, original, request, until)
+        if verdict.evidence is Correctness.EMULATED:
+            verdict = replace(verdict, reason=given_note(original.words[number]))
+        verdicts.append(verdict)
+        shown = verdicts[-1].evidence is Correctness.EMULATED
+        say(f"{name}: {'validated in emulation' if shown else verdicts[-1].reason}")
     return verdicts
 
 
@@ -162,10 +167,11 @@ def _code_objects(
     present = {f.name for k in kernels if (f := kernel_function(source.kernels, k)) is not None}
     wanted = [f for f in source.kernels if f.template and f.name not in present]
     names = [n for f in wanted for n in instantiation_names(f)]
-    text = without_prints(assembled.files[build.unit])
-    if names or text != assembled.files[build.unit]:
-        text = with_instantiations(text, names)
-        trial = replace(assembled, files={**assembled.files, build.unit: text})
+    files, headers = with_given(assembled.files)
+    files[build.unit] = without_prints(files[build.unit])
+    if names or files != assembled.files:
+        files[build.unit] = with_instantiations(files[build.unit], names)
+        trial = replace(assembled, files=files, shims={**assembled.shims, **headers})
         tree = source_tree(project, trial, request, build.unit)
         options = options_for(reached_text(build.unit, project, trial))
         built = [compile_hip(tree, new_path(build.unit), p, toolchain, options) for p in codes]
