@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +31,9 @@ Status = Literal["ended", "unknown", "stopped", "trapped"]
 INSTRUCTION_BUDGET = 200_000_000
 """Wave instructions of all launches of a program: about two minutes."""
 _BOOT = "import sys; sys.path.append({root!r}); from sandbox.child_host_program import main; main()"
-_FORMAT = 2
+_FORMAT = 3
+_PARTS = {"hipblaslt": r"\bhipblasLt"}
+"""Further parts of the runtime, and what of a program's undefined symbols asks for them."""
 _UNRESOLVED = re.compile(r"undefined (?:reference to|symbol:) [`']?([^`'\n(]+)")
 
 
@@ -114,44 +117,47 @@ def build_host_program(
     words += [f"-I{folder}" for folder in tree.include_folders]
     words += [word for folder in tree.system_folders for word in ("-isystem", str(folder))]
     words += [word for header in tree.forced_includes for word in ("-include", header)]
-    runtime = _runtime_text()
-    parts = [str(_FORMAT), runtime, tree.digest, toolchain.digest, main, *words]
+    parts = [str(_FORMAT), *_runtime_texts().values(), tree.digest, toolchain.digest, main, *words]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    cache = CompileCache.default()
-    blobs = cache.load(key) if cache is not None else None
+    compile_cache = CompileCache.default()
+    blobs = compile_cache.load(key) if compile_cache is not None else None
     if blobs is None:
         with tempfile.TemporaryDirectory(prefix="wavesmith-program-") as name:
             folder = Path(name)
             tree.write_to(folder / "src")
             blobs = _build(folder, main, words, toolchain, options.timeout_s)
-        if cache is not None:
-            cache.store(key, blobs)
+        if compile_cache is not None:
+            compile_cache.store(key, blobs)
     if "binary" in blobs:
         return HostProgram(blobs["binary"])
     said: dict[str, Any] = json.loads(blobs["failed"])
     return HostProgram(None, tuple(said["missing"]), said["complaint"])
 
 
-def _runtime_text() -> str:
-    return (resources.files("sandbox") / "host_runtime" / "runtime.cpp").read_text(encoding="utf-8")
+@cache
+def _runtime_texts() -> dict[str, str]:
+    folder = resources.files("sandbox") / "host_runtime"
+    return {r.name: r.read_text(encoding="utf-8") for r in folder.iterdir() if r.name.endswith((".cpp", ".h"))}
 
 
-def _runtime_object(toolchain: Toolchain, folder: Path) -> Path:
-    """The compiled runtime, from the cache where it lies there."""
+def _runtime_object(name: str, toolchain: Toolchain, folder: Path) -> Path:
+    """A compiled part of the runtime, from the cache where it lies there."""
     words = [*toolchain.flags(None), "-std=c++17", "-O1", "-w", "--cuda-host-only", "-c"]
-    text = _runtime_text()
-    key = hashlib.sha256("\0".join([str(_FORMAT), text, toolchain.digest, *words]).encode()).hexdigest()
-    cache = CompileCache.default()
-    blobs = cache.load(key) if cache is not None else None
-    path = folder / "runtime.o"
+    texts = _runtime_texts()
+    parts = [str(_FORMAT), name, *texts.values(), toolchain.digest, *words]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    compile_cache = CompileCache.default()
+    blobs = compile_cache.load(key) if compile_cache is not None else None
+    path = folder / f"{name}.o"
     if blobs is None:
-        (folder / "runtime.cpp").write_text(text, encoding="utf-8")
-        done = _run([str(toolchain.clang), *words, "runtime.cpp", "-o", path.name], folder, toolchain, 180.0)
+        for file, text in texts.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        done = _run([str(toolchain.clang), *words, f"{name}.cpp", "-o", path.name], folder, toolchain, 180.0)
         if done.returncode:
             raise SandboxError(f"the host runtime does not compile: {done.stderr[-400:]}")
         blobs = {"object": path.read_bytes()}
-        if cache is not None:
-            cache.store(key, blobs)
+        if compile_cache is not None:
+            compile_cache.store(key, blobs)
     path.write_bytes(blobs["object"])
     return path
 
@@ -166,9 +172,10 @@ def _build(folder: Path, main: str, words: Sequence[str], toolchain: Toolchain, 
     program = folder / "program.o"
     listed = _run([str(toolchain.tool("llvm-nm")), "-u", program.name], folder, toolchain, 60.0).stdout
     fatbins = re.findall(r"\b(__hip_fatbin\w*)", listed)
-    runtime = _runtime_object(toolchain, folder)
+    parts = ["runtime", *(part for part, pattern in _PARTS.items() if re.search(pattern, listed))]
+    runtime = [_runtime_object(part, toolchain, folder).name for part in parts]
     definitions = [f"-Wl,--defsym={name}=wavesmith_fatbin" for name in dict.fromkeys(fatbins)]
-    link = [clang, "-o", "program", program.name, runtime.name, *definitions, "-lstdc++", "-lm", "-lpthread"]
+    link = [clang, "-o", "program", program.name, *runtime, *definitions, "-lstdc++", "-lm", "-lpthread"]
     done = _run(link, folder, toolchain, 120.0)
     if done.returncode:
         missing = tuple(dict.fromkeys(m.strip() for m in _UNRESOLVED.findall(done.stderr)))

@@ -61,6 +61,8 @@ def given_note(words: Collection[str]) -> str:
     notes = []
     if any(_DRAWS.match(w) for w in words):
         notes.append("both draw the same given random numbers, as hipRAND's are not cuRAND's")
+    if any(w.startswith(("cublasLt", "hipblasLt")) for w in words):
+        notes.append("products of hipBLASLt were computed by definition, not by its kernels")
     if _READING in words:
         notes.append("both read the same given clock")
     return "; ".join(notes)

@@ -313,9 +313,12 @@ def _outcome_of_programs(programs: Sequence[ProgramVerdict]) -> tuple[Outcome, s
     """Of sources without a kernel of their own."""
     if not programs:
         return "inconclusive", "Builds for every target and the host; there is no kernel to execute."
-    open_ = [p for p in programs if p.evidence < Correctness.EMULATED]
+    open_ = [p for p in programs if not p.evidence.validated]
     if open_:
         first = open_[0]
         return "inconclusive", f"Builds for every target; no kernel is its own. {first.what}: {first.reason}"
     what = ", ".join(p.what for p in programs)
-    return "builds-now", f"Builds for every target; no kernel is its own, and {what} validated in emulation."
+    if all(p.evidence is Correctness.EMULATED for p in programs):
+        return "builds-now", f"Builds for every target; no kernel is its own, and {what} validated in emulation."
+    notes = "; ".join(dict.fromkeys(p.reason for p in programs if p.reason)) or "it launches nothing"
+    return "builds-now", f"Builds for every target; no kernel is its own, and {what} validated on the host ({notes})."

@@ -25,6 +25,7 @@ def host_headers() -> Mapping[str, str]:
     """What a whole program needs beside the CPU model, by the name it is included by."""
     folder = resources.files("agent.port") / "reference" / "host"
     files = {r.name: r.read_text(encoding="utf-8") for r in folder.iterdir() if r.name.endswith(".h")}
+    files["matmul.h"] = (resources.files("sandbox") / "host_runtime" / "matmul.h").read_text(encoding="utf-8")
     return {
         f"wavesmith_{name}": re.sub(r'#include "(\w+\.h)"', r'#include "wavesmith_\1"', t) for name, t in files.items()
     }
@@ -48,32 +49,34 @@ def _parameters(head: Sequence[Token]) -> int:
     return next((k for k, t in enumerate(head) if t.text == "("), len(head))
 
 
-def entry_main(names: Sequence[str], text: str, *, hip: bool) -> str:
+def entry_main(functions: Sequence[Item], text: str, *, hip: bool) -> str:
     """The lines that call the functions; `text` shows what of Thrust and cuBLASLt they are given."""
+    if not functions:
+        return ""
     lines = []
     if "device_vector" in text:
         lines.append("#define WAVESMITH_VECTORS 1")
     if re.search(r"\b(?:cu|hip)blasLtHandle_t\b", text):
         lines.append(f"#define WAVESMITH_BLASLT(name) {'hip' if hip else 'cu'}blasLt##name")
-    calls = "".join(f'  wavesmith_entry::call("{n}", &{n});\n' for n in names)
-    return "\n".join([*lines, f'#include "{ENTRY_HEADER}"', f"int main() {{\n{calls}  return 0;\n}}", ""])
+    calls = [f'  wavesmith_entry::call<{_handles(f):#x}u>("{n}", &{n});' for f in functions for n in f.names]
+    body = "\n".join(calls)
+    return "\n".join([*lines, f'#include "{ENTRY_HEADER}"', f"int main() {{\n{body}\n  return 0;\n}}", ""])
 
 
-def original_program(text: str, names: Sequence[str], whole: str) -> str:
-    """The CUDA text with launches as calls, ready for the CPU model, and the driver for `names` behind it."""
-    headers = ["runtime"] + [n for n in ("thrust", "blaslt") if re.search(_USES[n], whole)]
-    lines = "".join(f'#include "wavesmith_{n}.h"\n' for n in headers)
-    driver = entry_main(names, whole, hip=False) if names else ""
-    return f"{lines}#line 1\n{with_launches_as_calls(without_device_prints(text))}\n{driver}"
+def _handles(function: Item) -> int:
+    """A bit for each parameter of the original that is a handle of cuBLASLt: HIP's is any pointer."""
+    head, depth, number, found = function.head, 0, 0, 0
+    for token in head[_parameters(head) :]:
+        depth += (token.text in ("(", "<", "[", "{")) - (token.text in (")", ">", "]", "}"))
+        number += token.text == "," and depth == 1
+        if token.text == "cublasLtHandle_t":
+            found |= 1 << number
+    return found
 
 
-_USES = {"thrust": r"\bthrust\b", "blaslt": r"\bcublasLt"}
-
-
-def ported_program(text: str, names: Sequence[str]) -> str:
-    """The HIP text without prints on the device, and the driver for `names` behind it."""
-    driver = entry_main(names, text, hip=True) if names else ""
-    return f"{_HIP_PRELUDE}{without_device_prints(text)}\n{driver}"
+def ported_program(text: str, functions: Sequence[Item]) -> str:
+    """The HIP text without prints on the device, and the driver for `functions`, the original's, behind it."""
+    return f"{_HIP_PRELUDE}{without_device_prints(text)}\n{entry_main(functions, text, hip=True)}"
 
 
 def without_device_prints(text: str) -> str:

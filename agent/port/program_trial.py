@@ -73,8 +73,7 @@ def run_programs(
             continue
         left = [k.kernel for k in own if k.evidence is not Correctness.EMULATED]
         verdicts.append(_verdict(_Trial(program, build, project, assembled, request, toolchain), left))
-        shown = verdicts[-1].evidence is Correctness.EMULATED
-        say(f"{program.what}: {'validated in emulation' if shown else verdicts[-1].reason}")
+        say(f"{program.what}: {'validated' if verdicts[-1].evidence.validated else verdicts[-1].reason}")
     return tuple(verdicts)
 
 
@@ -128,12 +127,17 @@ def _verdict(trial: _Trial, kernels: Sequence[str]) -> ProgramVerdict:
             )
         if found is not None:
             return verdict(f"{target}: {found}", launched=launched, wrong=True)
-    unmade = re.findall(r"^unmade (\w+)$", runs[0].stdout, re.M)
+    unmade, idle = (re.findall(rf"^{word} (\w+)$", runs[0].stdout, re.M) for word in ("unmade", "idle"))
     if unmade and len(unmade) == len(program.names):
         return verdict(f"no arguments can be made up for {', '.join(unmade)}")
-    reason = f"not called: {', '.join(unmade)}" if unmade else given_note(words)
+    if idle and len({*unmade, *idle}) == len(program.names):
+        return verdict(f"nothing that {', '.join(idle)} does could be compared")
+    notes = [f"not called: {', '.join(unmade)}"] if unmade else []
+    notes += [f"nothing to compare: {', '.join(idle)}"] if idle else []
+    notes += [note] if (note := given_note(words)) else []
     shown = tuple(k for k in kernels if _matters(ported.symbol(k), symbols or set(), runs, ported))
-    return replace(verdict(reason, launched=launched, kernels=shown), evidence=Correctness.EMULATED)
+    level = Correctness.EMULATED if all(launched.values()) else Correctness.INTERPRETED
+    return replace(verdict("; ".join(notes), launched=launched, kernels=shown), evidence=level)
 
 
 def _matters(symbol: str | None, launched: Set[str], runs: Sequence[OriginalRun], ported: _Ported) -> bool:
@@ -158,7 +162,7 @@ def _original(
     main = [
         *(f"#define {name} {value or 1}" for name, _, value in (d.partition("=") for d in request.defines)),
         *(f'#include "wavesmith_{n}.h"' for n in headers), f'#line 1 "{program.unit}"', kept[program.unit],
-        entry_main(program.names, whole, hip=False) if program.names else "",
+        entry_main(program.functions, whole, hip=False),
     ]  # fmt: skip
     tree = {**host_headers(), **kept, program.unit: "\n".join(main)}
     numbers = sliced.reached([*roots, "operator"])
@@ -190,7 +194,7 @@ class _Ported:
         files, headers = with_given(trial.assembled.files)
         for path in files:
             files[path] = without_device_prints(files[path]) if path != unit else files[path]
-        files[unit] = ported_program(files[unit], program.names)
+        files[unit] = ported_program(files[unit], program.functions)
         headers |= {ENTRY_HEADER: host_headers()[ENTRY_HEADER]} if program.names else {}
         assembled = replace(trial.assembled, files=files, shims={**trial.assembled.shims, **headers})
         tree = source_tree(trial.project, assembled, trial.request, unit)

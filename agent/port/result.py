@@ -109,8 +109,9 @@ class ProgramVerdict:
     what: str
     """`main()`, or the functions that were called with made-up arguments."""
     evidence: Correctness
+    """`interpreted` where nothing was launched: its own code ran, and no code object did."""
     reason: str
-    """Why the evidence is not stronger; of an `emulated` one what it rests on beside what the program printed."""
+    """Why the evidence is not stronger; of a validated one what it rests on beside what the program printed."""
     launched: Mapping[str, int] = field(default_factory=dict)
     """How many kernels were launched, per target."""
     kernels: tuple[str, ...] = ()

@@ -224,6 +224,12 @@ template <class T> T name_of_its_own() { return (T)(0x1000 + 16 * ++runtime().na
 }  // namespace
 
 #define API extern "C" __attribute__((visibility("default")))
+/// For the library parts beside this one: where `size` bytes of device memory lie, or null; and how to give up.
+API char* wavesmith_memory(const void* p, size_t size) {
+  bool device;
+  return block_of(p, size) ? reach(p, size, device) : nullptr;
+}
+API [[noreturn]] void wavesmith_unknown(const char* what) { unknown("%s", what); }
 API const char wavesmith_fatbin[16] = "in the emulator";
 API void** __hipRegisterFatBinary(const void*) { static void* module = nullptr; return &module; }
 API void __hipUnregisterFatBinary(void**) {}

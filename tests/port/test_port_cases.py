@@ -15,12 +15,10 @@ NAMES = sorted(p.name for p in CASES.iterdir() if (p / "before.cu").exists())
 REFUSED = [n for n in NAMES if n.startswith("refuse_")]
 HOST_ONLY = ["thrust_policies"]
 """No kernel is the user's: the host code is run as a program."""
+DRAWS = "both draw the same given random numbers, as hipRAND's are not cuRAND's"
 RESTS_ON = {
     "clock_and_print": {"k": "both read the same given clock"},
-    "random_draws": {
-        k: "both draw the same given random numbers, as hipRAND's are not cuRAND's"
-        for k in ("seed_states", "dropout", "noise")
-    },
+    "random_draws": dict.fromkeys(("seed_states", "dropout", "noise"), DRAWS),
 }
 """What the trials of a kernel take for granted, by its name; most take nothing."""
 PORTED = [n for n in NAMES if n not in REFUSED and n not in HOST_ONLY]

@@ -15,7 +15,7 @@ from agent.port.program_source import entries, with_launches_as_calls
 from agent.port.program_trial import run_programs
 from agent.port.reference_run import OriginalRun
 from agent.port.request import PortRequest
-from agent.port.result import PortResult
+from agent.port.result import PortResult, ProgramVerdict
 from sandbox.hip_source import HipSource
 from sandbox.host_program import ProgramRun
 from sandbox.toolchain import prepare_toolchain
@@ -92,8 +92,15 @@ def result_markdown(result: PortResult) -> str:
     [("r.scale +", "r.scale + 1.f +", "line 2"), ("? 0 : 1", "? 3 : 1", "ends with status 3, the original with 0")],
 )
 def test_a_wrong_port_is_found(tmp_path: Path, old: str, new: str, said: str) -> None:
+    verdict = changed_port(tmp_path, STRUCTS, old, new)
+    assert verdict.wrong
+    assert said in verdict.reason
+
+
+def changed_port(tmp_path: Path, original: str, old: str, new: str) -> ProgramVerdict:
+    """The verdict of a port in which something was changed behind its back."""
     file = tmp_path / "a.cu"
-    file.write_text(STRUCTS)
+    file.write_text(original)
     request = PortRequest(file, targets=("gfx942",))
     text = port(replace(request, execute=False)).files[0].after
     assert old in text
@@ -102,8 +109,7 @@ def test_a_wrong_port_is_found(tmp_path: Path, old: str, new: str, said: str) ->
         assembled = assemble({"a.cu": text.replace(old, new)}, toolchain)
         builds = build_units(["a.cu"], project, assembled, request, toolchain)
         (verdict,) = run_programs(builds, project, assembled, request, toolchain, ())
-    assert verdict.wrong
-    assert said in verdict.reason
+    return verdict
 
 
 @pytest.mark.parametrize(
@@ -136,13 +142,43 @@ static int copied(const float* x, float* y, int n, cudaStream_t s) {
   cudaMemsetAsync(y, 0, 8, s);
   return cudaMemcpyAsync(y + 2, x, n * sizeof(float), cudaMemcpyDeviceToDevice, s) == cudaSuccess ? n : -1;
 }
+int idle(const float* x, int n) { return n; }
 void unmade(Opaque* o, int n) {}
 """
     result = ported(tmp_path, text)
     (program,) = result.programs
-    assert (program.evidence, program.reason) == (Correctness.EMULATED, "not called: unmade")
-    assert program.what == "copied(), unmade()"
+    assert program.evidence is Correctness.INTERPRETED  # nothing was launched
+    assert program.reason == "not called: unmade; nothing to compare: idle"
+    assert program.what == "copied(), idle(), unmade()"
     assert result.outcome == "builds-now"
+
+
+PRODUCT = """\
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+cublasStatus_t run(cublasLtHandle_t h, const void* a, const float* bias, float* d, int m, int n, int k) {
+  cublasLtMatmulDesc_t op;
+  cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  cublasLtEpilogue_t ep = CUBLASLT_EPILOGUE_RELU_BIAS;
+  cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &ep, sizeof ep);
+  cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+  cublasLtMatrixLayout_t A, B, D;
+  cublasLtMatrixLayoutCreate(&A, CUDA_R_16BF, m, k, m);
+  cublasLtMatrixLayoutCreate(&B, CUDA_R_16BF, k, n, k);
+  cublasLtMatrixLayoutCreate(&D, CUDA_R_32F, m, n, m);
+  float one = 1.f, zero = 0.f;
+  return cublasLtMatmul(h, op, &one, a, A, a, B, &zero, d, D, d, D, nullptr, nullptr, 0, nullptr);
+}
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "right"), [("", "", True), ("_RELU_BIAS;", "_RELU;", False)])
+def test_products_of_a_library_are_compared_by_definition(tmp_path: Path, old: str, new: str, right: bool) -> None:
+    verdict = changed_port(tmp_path, PRODUCT, old, new)
+    assert verdict.wrong is not right
+    if not old:
+        assert verdict.evidence is Correctness.INTERPRETED
+        assert "hipBLASLt" in verdict.reason
 
 
 def test_launches_become_calls() -> None:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 #ifndef WAVESMITH_API
 #define WAVESMITH_API(name) cuda##name
@@ -34,7 +35,8 @@ template <class T> void show_all(const char* what, const T* data, size_t count) 
   for (size_t i = 0; i < count; i++) show(data[i]);
   printf("\n");
 }
-/// An argument of type A: `get` before the call, `done` after it. `possible` says whether one can be made up.
+/// An argument of type A: `get` before the call; `done` after it says whether what it leads to was changed. `possible`
+/// says whether one can be made up.
 template <class A, class = void> struct Made { static constexpr bool possible = false; };
 template <class A> struct Made<A, std::enable_if_t<std::is_arithmetic<A>::value>> {
   static constexpr bool possible = true;
@@ -45,7 +47,7 @@ template <class A> struct Made<A, std::enable_if_t<std::is_arithmetic<A>::value>
     else given = (A)sizes[sizes_given++ % 3];
     return given;
   }
-  void done() {}
+  bool done() { return false; }
 };
 /// Memory of the device. What a void* points to is small numbers of 16 bits, brain floats as well as integers.
 template <class T> struct Made<T*, std::enable_if_t<std::is_arithmetic<T>::value || std::is_void<T>::value>> {
@@ -60,17 +62,19 @@ template <class T> struct Made<T*, std::enable_if_t<std::is_arithmetic<T>::value
     (void)WAVESMITH_API(Memcpy)(device, host.data(), capacity * sizeof(E), WAVESMITH_API(MemcpyHostToDevice));
     return passed = device;
   }
-  void done() {
+  bool done() {
+    const std::vector<E> before = host;
     (void)WAVESMITH_API(Memcpy)(host.data(), device, capacity * sizeof(E), WAVESMITH_API(MemcpyDeviceToHost));
     show_all("buffer", host.data(), capacity);
     (void)WAVESMITH_API(Free)(device);
+    return memcmp(before.data(), host.data(), capacity * sizeof(E)) != 0;
   }
 };
 template <> struct Made<WAVESMITH_API(Stream_t)> {
   static constexpr bool possible = true;
   WAVESMITH_API(Stream_t) stream = nullptr;
   WAVESMITH_API(Stream_t)& get() { return stream; }
-  void done() {}
+  bool done() { return false; }
 };
 #ifdef WAVESMITH_VECTORS
 template <class T> struct Made<thrust::device_vector<T>, std::enable_if_t<std::is_arithmetic<T>::value>> {
@@ -82,27 +86,31 @@ template <class T> struct Made<thrust::device_vector<T>, std::enable_if_t<std::i
     device = thrust::device_vector<T>(host.begin(), host.end());
     return device;
   }
-  void done() {
+  bool done() {
     std::vector<T> after(device.size());
     (void)WAVESMITH_API(Memcpy)(after.data(), thrust::raw_pointer_cast(device.data()), after.size() * sizeof(T), WAVESMITH_API(MemcpyDeviceToHost));
     show_all("vector", after.data(), after.size());
+    return after != host;
   }
 };
 #endif
+/// Stands for a parameter that is a library's handle: on one side that is a type of its own, on the other any pointer.
+struct Handle;
 #ifdef WAVESMITH_BLASLT
-template <> struct Made<WAVESMITH_BLASLT(Handle_t)> {
+template <> struct Made<Handle> {
   static constexpr bool possible = true;
   WAVESMITH_BLASLT(Handle_t) handle = nullptr;
   WAVESMITH_BLASLT(Handle_t)& get() { (void)WAVESMITH_BLASLT(Create)(&handle); return handle; }
-  void done() { (void)WAVESMITH_BLASLT(Destroy)(handle); }
+  bool done() { (void)WAVESMITH_BLASLT(Destroy)(handle); return false; }
 };
 #endif
 template <class A> using Plain = std::remove_cv_t<std::remove_reference_t<A>>;
-template <class R, class... A> void call(const char* name, R (*function)(A...)) {
-  if constexpr ((Made<Plain<A>>::possible && ...) && sizeof...(A) > 0) {
+template <unsigned handles, class R, class... A, size_t... I> void call_with(const char* name, R (*function)(A...), std::index_sequence<I...>) {
+  if constexpr ((Made<std::conditional_t<((handles >> I) & 1) != 0, Handle, Plain<A>>>::possible && ...) && sizeof...(A) > 0) {
+    bool changed = std::is_floating_point<R>::value;
     for (unsigned seed = 1; seed <= 2; seed++) {
       drawn = seed * 7919, number = sizes_given = 0;
-      std::tuple<Made<Plain<A>>...> made;
+      std::tuple<Made<std::conditional_t<((handles >> I) & 1) != 0, Handle, Plain<A>>>...> made;
       printf("%s, seed %u\n", name, seed);
       std::apply([&](auto&... m) {
         std::tuple<decltype(m.get())...> given{m.get()...};
@@ -112,9 +120,14 @@ template <class R, class... A> void call(const char* name, R (*function)(A...)) 
           else (void)function(a...);
         }, given);
         (void)WAVESMITH_API(DeviceSynchronize)();
-        (m.done(), ...);
+        ((changed |= m.done()), ...);
       }, made);
     }
+    if (!changed) printf("idle %s\n", name);
   } else printf("unmade %s\n", name);
+}
+/// `handles` has a bit for each parameter that is a library's handle.
+template <unsigned handles, class R, class... A> void call(const char* name, R (*function)(A...)) {
+  call_with<handles>(name, function, std::index_sequence_for<A...>());
 }
 }  // namespace wavesmith_entry
