@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.port.record_layout import Leaf, layouts
 from agent.port.reference_model import model_digest, model_flags
 from sandbox.compile_cache import CompileCache
 from sandbox.isolation import Confinement, Ended, Limits, run_isolated
@@ -20,7 +21,19 @@ from sandbox.toolchain import Toolchain
 
 EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported", 34: "race"}
 _RACE_FLAGS = ("-DWAVESMITH_RACES", "-fsanitize-coverage=func,trace-loads,trace-stores", "-fno-sanitize-link-runtime")
-_FORMAT = 9
+_FORMAT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A structure passed by value: its bytes, and for each pointer inside its place and what its buffer holds."""
+
+    data: bytes
+    pointers: tuple[tuple[int, bytes], ...]
+
+
+Argument = bytes | tuple[bytes] | Packed
+"""Raw bytes of a value, a 1-tuple of what a pointer's buffer holds, or a structure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +41,7 @@ class ParameterInfo:
     """One kernel parameter as the compiler sees it. `element` is float, half, bfloat16, int, uint, bool or raw."""
 
     kind: str
-    """pointer, value or other."""
+    """pointer, value, structure or other."""
     size_bytes: int
     element: str = "raw"
     element_bytes: int = 1
@@ -37,6 +50,18 @@ class ParameterInfo:
     constant: bool = False
     single: bool = False
     """Its double-precision values come from single-precision arithmetic, whose rounding differs."""
+    leaves: tuple[Leaf, ...] = ()
+    """Of a structure."""
+
+    @property
+    def pointers(self) -> tuple[ParameterInfo, ...]:
+        """The buffers that it leads to: its own, or those of the pointers inside it."""
+        if self.kind == "pointer":
+            return (self,)
+        return tuple(
+            ParameterInfo("pointer", 8, p.element, p.element_bytes, p.pointee_bytes, single=self.single)
+            for p in self.leaves if p.pointee_bytes is not None
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +103,15 @@ class ReferenceProgram:
 
     def run(
         self, kernel: int, grid: Sequence[int], block: Sequence[int], shared_bytes: int,
-        arguments: Sequence[bytes | tuple[bytes]], *, schedules: Sequence[int] = (0, 1), timeout_s: float = 20.0,
+        arguments: Sequence[Argument], *, schedules: Sequence[int] = (0, 1), timeout_s: float = 20.0,
     ) -> list[ReferenceRun]:  # fmt: skip
         """One launch under each schedule, up to the first that goes wrong: 0 takes blocks and threads in order,
         1 a block's threads in reverse, 2 the blocks too, others mix both.
 
-        An argument is raw bytes of a value, or a 1-tuple of the bytes a pointer's buffer holds.
         """
         packed = struct.pack("<9I", kernel, *grid, *block, shared_bytes, len(arguments))
-        sizes = []
-        for a in arguments:
-            data = a[0] if isinstance(a, tuple) else a
-            packed += struct.pack("<IQ", int(isinstance(a, tuple)), len(data)) + data
-            if isinstance(a, tuple):
-                sizes.append(len(data))
+        packed += b"".join(_pack(a) for a in arguments)
+        sizes = [len(data) for data in buffers_of(arguments)]
         with tempfile.TemporaryDirectory(prefix="wavesmith-reference-") as name:
             work = Path(name)
             program = work / "reference"
@@ -108,6 +128,26 @@ class ReferenceProgram:
                 return [ReferenceRun("failed", (), ended.stderr.strip()[-200:] or f"{ended.ending} {ended.signal}")]
             codes = [int(c) for c in (work / "codes").read_text().split()]
             return [_read_run(o, c, sizes) for o, c in zip(outputs, codes, strict=False)]
+
+
+def buffers_of(arguments: Sequence[Argument]) -> list[bytes]:
+    """What the buffers hold that arguments lead to, in order."""
+    found: list[bytes] = []
+    for a in arguments:
+        if isinstance(a, Packed):
+            found += [data for _, data in a.pointers]
+        elif isinstance(a, tuple):
+            found.append(a[0])
+    return found
+
+
+def _pack(a: Argument) -> bytes:
+    if isinstance(a, tuple):
+        return struct.pack("<IQ", 1, len(a[0])) + a[0]
+    if isinstance(a, bytes):
+        return struct.pack("<IQ", 0, len(a)) + a
+    head = struct.pack("<IQ", 2, len(a.data)) + a.data + struct.pack("<I", len(a.pointers))
+    return head + b"".join(struct.pack("<QQ", place, len(data)) + data for place, data in a.pointers)
 
 
 def _read_run(output: Path, code: int, sizes: Sequence[int]) -> ReferenceRun:
@@ -136,7 +176,8 @@ def build_reference(
             [Complaint(f, n, m, tuple(map(tuple, v))) for f, n, m, v in json.loads(blobs["errors"])]
         )
     described: list[list[dict[str, Any]]] = json.loads(blobs["parameters"])
-    return ReferenceProgram(blobs["binary"], tuple(tuple(_parameter(p) for p in k) for k in described))
+    records = layouts(blobs["layouts"].decode(), [p.get("type", "") for k in described for p in k])
+    return ReferenceProgram(blobs["binary"], tuple(tuple(_parameter(p, records) for p in k) for k in described))
 
 
 def build_program(files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = ()) -> bytes:
@@ -200,7 +241,9 @@ def _cached(
     return blobs
 
 
-def _parameter(data: Mapping[str, Any]) -> ParameterInfo:
+def _parameter(data: Mapping[str, Any], records: Mapping[str, list[Leaf]]) -> ParameterInfo:
+    if data["kind"] == "other" and (leaves := records.get(data.get("type", ""))) is not None:
+        return ParameterInfo("structure", data["size"], leaves=tuple(leaves))
     return ParameterInfo(
         data["kind"], data["size"], data.get("element", "raw"), data.get("element_size", 1), data.get("whole", 1),
         data.get("const", False),
@@ -244,7 +287,7 @@ def _compile(
         command = [
             str(toolchain.clang), "-x", "c++", *flags, *model_flags(flags, toolchain, folder / "wavesmith_reference"),
             "-ferror-limit=0", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-I.", *(f"-I{f}" for f in folders),
-            unit, "-o", "reference", "-lm",
+            unit, "-o", "reference", "-lm", *(["-Xclang", "-fdump-record-layouts"] if kind == "kernels" else []),
         ]  # fmt: skip
         done = subprocess.run(
             command, cwd=folder, env=toolchain.environment(), capture_output=True, text=True, errors="replace",
@@ -259,7 +302,7 @@ def _compile(
         ended = _confined([str(folder / "reference"), "describe", "kernels"], folder, 20.0)
         if ended.code != 0:
             return {"errors": json.dumps([("", 0, f"it does not start: {ended.stderr[-200:]}", ())]).encode()}
-        return {"binary": binary, "parameters": ended.stdout.encode()}
+        return {"binary": binary, "parameters": ended.stdout.encode(), "layouts": done.stdout.encode()}
 
 
 def _confined(command: Sequence[str], work: Path, timeout_s: float) -> Ended:

@@ -18,12 +18,12 @@ from agent.port.given import given_note, with_given
 from agent.port.includes import PathIndex, closure
 from agent.port.instantiate import instantiation_names, with_instantiations, without_prints
 from agent.port.original import Original, build_original
-from agent.port.reference_run import ParameterInfo, ReferenceProgram
+from agent.port.reference_run import Argument, Packed, ParameterInfo, ReferenceProgram, buffers_of
 from agent.port.request import PortRequest, Project
 from agent.port.result import KernelVerdict, Trial
 from agent.port.trials import Comparison, Shape, compare, lds_is_unknown, make_arguments, shapes
 from sandbox.emulator.loader import CodeObject, load_code_object
-from sandbox.emulator.memory import Memory
+from sandbox.emulator.memory import Allocation, Memory
 from sandbox.emulator.run import emulate
 from sandbox.errors import InputError
 from sandbox.hip import HOST, KernelResources, compile_hip
@@ -223,7 +223,7 @@ def _verdict(
     other = [n or "a parameter" for n, p in zip(names, parameters, strict=True) if p.kind == "other"]
     if other:
         return verdict(Correctness.COMPILED, f"no input can be made up for {other[0]}")
-    if not any(p.kind == "pointer" for p in parameters):
+    if not _pointers(parameters):
         return verdict(Correctness.COMPILED, "it has no buffer whose contents could be compared")
     if "extern" in source.slice(subject.function.body) and lds_is_unknown(source, subject.function):
         reason = "it asks for more than 48 KB of LDS by a size that only a run tells, so no trial shows that it fits"
@@ -251,13 +251,13 @@ class _Launch:
 
     shape: Shape
     seed: int
-    arguments: Sequence[bytes | tuple[bytes]]
+    arguments: Sequence[Argument]
     outcomes: Sequence[Sequence[bytes]]
 
     @property
     def buffers(self) -> tuple[list[bytes], list[list[bytes]]]:
         """Each buffer before the launch, and after it under every schedule."""
-        given = [a[0] for a in self.arguments if isinstance(a, tuple)]
+        given = buffers_of(self.arguments)
         return given, [[outcome[i] for outcome in self.outcomes] for i in range(len(given))]
 
 
@@ -359,7 +359,7 @@ def _run_trials(
 
 
 def _pointers(parameters: Sequence[ParameterInfo]) -> list[ParameterInfo]:
-    return [p for p in parameters if p.kind == "pointer"]
+    return [q for p in parameters for q in p.pointers]
 
 
 def _emulated(
@@ -369,14 +369,20 @@ def _emulated(
     shape, seed = launch.shape, launch.seed
     memory = Memory()
     given: list[object] = []
-    buffers = []
+    buffers: list[Allocation] = []
+
+    def allocated(number: int, data: bytes) -> Allocation:
+        buffers.append(memory.allocate(f"argument {number}", np.frombuffer(data, np.uint8).copy()))
+        return buffers[-1]
+
     for number, argument in enumerate(launch.arguments):
-        if isinstance(argument, tuple):
-            allocation = memory.allocate(f"argument {number}", np.frombuffer(argument[0], np.uint8).copy())
-            buffers.append(allocation)
-            given.append(allocation)
+        if isinstance(argument, Packed):
+            value = bytearray(argument.data)
+            for place, data in argument.pointers:
+                value[place : place + 8] = allocated(number, data).base.to_bytes(8, "little")
+            given.append(bytes(value))
         else:
-            given.append(argument)
+            given.append(allocated(number, argument[0]) if isinstance(argument, tuple) else argument)
 
     def trial(status: str, detail: str = "") -> Trial:
         return Trial(target, shape.grid, shape.block, shape.size, seed, status, detail)  # type: ignore[arg-type]

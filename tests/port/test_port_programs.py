@@ -25,7 +25,7 @@ STRUCTS = """\
 #include <cuda_runtime.h>
 #include <cstdio>
 #include <vector>
-struct Row { float scale; int n; const float* x; float* y; };
+struct Row { float scale; int n; const float* x; float* y; Row* next; };
 __constant__ float offsets[4];
 __global__ void apply(Row r) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -76,6 +76,7 @@ def test_a_program_shows_the_kernels_that_its_output_depends_on(tmp_path: Path) 
     assert program.kernels == ("apply(Row)",)
     verdicts = {k.kernel: (k.evidence, k.reason) for k in result.kernels}
     assert verdicts["apply(Row)"] == (Correctness.EMULATED, "as launched by main(), whose output shows it")
+    assert "r" in verdicts["idle(Row)"][1].split()
     assert verdicts["idle(Row)"][0] is Correctness.COMPILED  # leaving it out changes nothing that is printed
     assert result.outcome == "inconclusive"
     assert "## Programs" in result_markdown(result)
