@@ -42,7 +42,7 @@ class Leaf:
 
 
 def layouts(dump: str, wanted: Sequence[str]) -> dict[str, list[Leaf]]:
-    """The contents of the wanted structures, by name, in the text of `-fdump-record-layouts`.
+    """The contents of the wanted structures, by name, in the text of `-fdump-record-layouts-canonical`.
 
     Those that hold what cannot be made up (unions, virtual tables, bit fields, unknown types) are left out.
     """
@@ -50,7 +50,7 @@ def layouts(dump: str, wanted: Sequence[str]) -> dict[str, list[Leaf]]:
     for block in dump.split("*** Dumping AST Record Layout")[1:]:
         lines = [m for line in block.splitlines() if (m := _LINE.match(line)) is not None]
         head = _RECORD.match(lines[0]["text"]) if lines else None
-        name = head["name"] if head is not None else ""
+        name = re.sub(r"\b(?:struct|class|enum) ", "", head["name"]) if head is not None else ""
         if name not in wanted or name in found or re.search(r"^\s*\d+:[\d-]+ \|", block, re.M):
             continue
         leaves = list(_leaves(lines[1:]))

@@ -196,5 +196,5 @@ class Slice:
         if found is None:
             return None
         inner = (m for m in self.members(found) if holds(m) and (path, m.start) not in self.dropped)
-        member = next((m for m in inner if m.kind == "function" and not self.is_device(m)), None)
+        member = next((m for m in inner if m.kind in ("function", "declaration") and not self.is_device(m)), None)
         return member or found

@@ -181,12 +181,14 @@ def _buffer(p: ParameterInfo, shape: Shape, rng: np.random.Generator, *, wide: b
 def _structure(p: ParameterInfo, shape: Shape, rng: np.random.Generator, *, wide: bool) -> Packed:
     """Each scalar as a parameter of its name would be, each pointer with a buffer of its own."""
     data = bytearray(p.size_bytes)
-    for leaf in p.leaves:
-        if leaf.pointee_bytes is None:
-            value = _scalar(
-                ParameterInfo("value", leaf.size_bytes, leaf.element, leaf.element_bytes), leaf.name, shape, rng
-            )
-            data[leaf.offset : leaf.offset + leaf.size_bytes] = value
+    scalars = [leaf for leaf in p.leaves if leaf.pointee_bytes is None]
+    for number, leaf in enumerate(scalars):
+        as_value = ParameterInfo("value", leaf.size_bytes, leaf.element, leaf.element_bytes)
+        value = _scalar(as_value, leaf.name, shape, rng)
+        if re.search(r"stride", leaf.name, re.I) and leaf.element in ("int", "uint"):
+            inner = sum(other.name == leaf.name for other in scalars[number + 1 :])
+            value = (shape.size**inner & 0x7FFFFFFF).to_bytes(8, "little")[: leaf.size_bytes]
+        data[leaf.offset : leaf.offset + leaf.size_bytes] = value
     places = [leaf.offset for leaf in p.leaves if leaf.pointee_bytes is not None]
     contents = [_buffer(q, shape, rng, wide=wide) for q in p.pointers]
     return Packed(bytes(data), tuple(zip(places, contents, strict=True)))

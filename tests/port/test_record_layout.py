@@ -2,10 +2,11 @@
 
 from agent.port.record_layout import Leaf, layouts
 
+ROW = "Row<float4, ns::Inner>"
 DUMP = """\
 
 *** Dumping AST Record Layout
-         0 | struct Row
+         0 | struct Row<struct float4, class ns::Inner>
          0 |   struct ns::Inner in
          0 |     float a
          4 |     int[2] k
@@ -42,10 +43,10 @@ DUMP = """\
 
 
 def test_leaves_are_scalars_and_pointers_wherever_they_lie() -> None:
-    found = layouts(DUMP, ["Row", "Empty", "Bits", "Table", "Node", "Absent"])
-    assert set(found) == {"Row", "Empty"}
+    found = layouts(DUMP, [ROW, "Empty", "Bits", "Table", "Node", "Absent"])
+    assert set(found) == {ROW, "Empty"}
     assert found["Empty"] == []
-    assert found["Row"] == [
+    assert found[ROW] == [
         Leaf(0, "a", "float", 4, 4),
         Leaf(4, "k", "int", 4, 4),
         Leaf(8, "k", "int", 4, 4),

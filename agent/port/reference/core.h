@@ -103,6 +103,11 @@ inline unsigned long long block_number = 0;
 #endif
 }  // namespace wavesmith_reference
 
+// Types of the host's side that device code is declared beside.
+enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9, cudaErrorInvalidSymbol = 13, cudaErrorInvalidDevice = 101, cudaErrorNotReady = 600, cudaErrorPeerAccessAlreadyEnabled = 704, cudaErrorUnknown = 999 };
+typedef cudaError cudaError_t;
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
 struct uint3 { unsigned x, y, z; };
 struct dim3 {
   unsigned x, y, z;
