@@ -50,7 +50,7 @@ def layouts(dump: str, wanted: Sequence[str]) -> dict[str, list[Leaf]]:
     for block in dump.split("*** Dumping AST Record Layout")[1:]:
         lines = [m for line in block.splitlines() if (m := _LINE.match(line)) is not None]
         head = _RECORD.match(lines[0]["text"]) if lines else None
-        name = re.sub(r"\b(?:struct|class|enum) ", "", head["name"]) if head is not None else ""
+        name = _spelled(head["name"]) if head is not None else ""
         if name not in wanted or name in found or re.search(r"^\s*\d+:[\d-]+ \|", block, re.M):
             continue
         leaves = list(_leaves(lines[1:]))
@@ -58,6 +58,11 @@ def layouts(dump: str, wanted: Sequence[str]) -> dict[str, list[Leaf]]:
         if len(whole) == len(leaves) and sum(leaf.pointee_bytes is not None for leaf in whole) <= MAX_POINTERS:
             found[name] = whole
     return found
+
+
+def _spelled(name: str) -> str:
+    """The name as `__PRETTY_FUNCTION__` has it."""
+    return re.sub(r"\b_Bool\b", "bool", re.sub(r"\b(?:struct|class|enum) ", "", name))
 
 
 def _leaves(lines: Sequence[re.Match[str]]) -> Iterator[Leaf | None]:

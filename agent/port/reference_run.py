@@ -21,6 +21,7 @@ from sandbox.toolchain import Toolchain
 
 EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported", 34: "race"}
 _RACE_FLAGS = ("-DWAVESMITH_RACES", "-fsanitize-coverage=func,trace-loads,trace-stores", "-fno-sanitize-link-runtime")
+_LAYOUT_FLAGS = ("-Xclang", "-fdump-record-layouts-canonical")
 _FORMAT = 11
 
 
@@ -287,7 +288,7 @@ def _compile(
         command = [
             str(toolchain.clang), "-x", "c++", *flags, *model_flags(flags, toolchain, folder / "wavesmith_reference"),
             "-ferror-limit=0", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-I.", *(f"-I{f}" for f in folders),
-            unit, "-o", "reference", "-lm", *(["-Xclang", "-fdump-record-layouts-canonical"] if kind == "kernels" else []),
+            unit, "-o", "reference", "-lm", *(_LAYOUT_FLAGS if kind == "kernels" else ()),
         ]  # fmt: skip
         done = subprocess.run(
             command, cwd=folder, env=toolchain.environment(), capture_output=True, text=True, errors="replace",

@@ -23,7 +23,7 @@ DUMP = """\
            |  nvsize=80, nvalign=16]
 
 *** Dumping AST Record Layout
-         0 | struct Empty (empty)
+         0 | struct Empty<_Bool, true> (empty)
            | [sizeof=1, dsize=1, align=1,
 
 *** Dumping AST Record Layout
@@ -43,9 +43,9 @@ DUMP = """\
 
 
 def test_leaves_are_scalars_and_pointers_wherever_they_lie() -> None:
-    found = layouts(DUMP, [ROW, "Empty", "Bits", "Table", "Node", "Absent"])
-    assert set(found) == {ROW, "Empty"}
-    assert found["Empty"] == []
+    found = layouts(DUMP, [ROW, "Empty<bool, true>", "Bits", "Table", "Node", "Absent"])
+    assert set(found) == {ROW, "Empty<bool, true>"}
+    assert found["Empty<bool, true>"] == []
     assert found[ROW] == [
         Leaf(0, "a", "float", 4, 4),
         Leaf(4, "k", "int", 4, 4),
