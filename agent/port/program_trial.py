@@ -72,7 +72,7 @@ def run_programs(
         if project.uses_torch or time.monotonic() > deadline:
             continue
         left = [k.kernel for k in own if k.evidence is not Correctness.EMULATED]
-        verdicts.append(_verdict(_Trial(program, build, project, assembled, request, toolchain), left))
+        verdicts.append(_verdict(_Trial(program, build, project, assembled, request, toolchain, deadline), left))
         say(f"{program.what}: {'validated' if verdicts[-1].evidence.validated else verdicts[-1].reason}")
     return tuple(verdicts)
 
@@ -95,6 +95,12 @@ class _Trial:
     assembled: Assembled
     request: PortRequest
     toolchain: Toolchain
+    deadline: float
+
+    @property
+    def seconds(self) -> float:
+        """What one run may take."""
+        return max(5.0, min(RUN_SECONDS, self.deadline - time.monotonic()))
 
 
 def _verdict(trial: _Trial, kernels: Sequence[str]) -> ProgramVerdict:
@@ -108,7 +114,7 @@ def _verdict(trial: _Trial, kernels: Sequence[str]) -> ProgramVerdict:
         binary, words = _original(program, trial.project, trial.request, trial.toolchain)
     except ReferenceBuildError as e:
         return verdict(f"the original's host code cannot be run on a CPU: {e}")
-    runs = run_program(binary, RUN_SECONDS)
+    runs = run_program(binary, trial.seconds)
     if (why := _unusable(runs)) is not None:
         return verdict(why)
     launched: dict[str, int] = {}
@@ -142,7 +148,7 @@ def _verdict(trial: _Trial, kernels: Sequence[str]) -> ProgramVerdict:
 
 def _matters(symbol: str | None, launched: Set[str], runs: Sequence[OriginalRun], ported: _Ported) -> bool:
     """Whether the output of the port is another when a kernel that it launches is left out."""
-    if symbol is None or symbol not in launched:
+    if symbol is None or symbol not in launched or time.monotonic() > ported.trial.deadline:
         return False
     without = ported.run(next(iter(ported.codes)), skip=(symbol,))
     return without.status == "trapped" or (without.status == "ended" and difference(runs, without) is not None)
@@ -185,6 +191,7 @@ def _unusable(runs: Sequence[OriginalRun]) -> str | None:
 class _Ported:
     """The port as a linked program, and its device code per target."""
 
+    trial: _Trial
     linked: HostProgram
     codes: Mapping[str, HipBuild]
 
@@ -201,7 +208,7 @@ class _Ported:
         options = options_for(reached_text(unit, trial.project, assembled))
         linked = build_host_program(tree, new_path(unit), trial.toolchain, options)
         targets = [p for p in trial.build.passes if p != HOST]
-        return cls(linked, {t: compile_hip(tree, new_path(unit), t, trial.toolchain, options) for t in targets})
+        return cls(trial, linked, {t: compile_hip(tree, new_path(unit), t, trial.toolchain, options) for t in targets})
 
     def symbol(self, kernel: str) -> str | None:
         """What a kernel (demangled) is called in the code object."""
@@ -213,7 +220,7 @@ class _Ported:
             said = str(compiled.errors[0]) if compiled.errors else "no code"
             return ProgramRun("unknown", reason=f"it does not compile as a program: {said}")
         return self.linked.run(
-            compiled.code_object, target, Limits(wall_s=RUN_SECONDS, memory_bytes=4 * 2**30), skip=skip
+            compiled.code_object, target, Limits(wall_s=self.trial.seconds, memory_bytes=4 * 2**30), skip=skip
         )
 
 

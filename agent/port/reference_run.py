@@ -307,11 +307,10 @@ def _compile(
 
 
 def _confined(command: Sequence[str], work: Path, timeout_s: float) -> Ended:
-    """The program holds code of the user's, its static constructors included."""
-    return run_isolated(
-        command, confinement=Confinement(writable=(work,)), limits=Limits(wall_s=timeout_s, memory_bytes=4 * 2**30),
-        on_result=lambda data: None,
-    )  # fmt: skip
+    """The program holds code of the user's, its static constructors included. Its output is kept whole: the description
+    of some hundred kernels is long."""
+    limits = Limits(wall_s=timeout_s, memory_bytes=4 * 2**30, tail_bytes=64 * 2**20)
+    return run_isolated(command, confinement=Confinement(writable=(work,)), limits=limits, on_result=lambda data: None)
 
 
 def _cpu_flags() -> list[str]:

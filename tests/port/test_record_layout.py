@@ -1,6 +1,9 @@
 """Structure parameters, from clang's record layouts."""
 
 from agent.port.record_layout import Leaf, layouts
+from agent.port.reference_run import build_reference
+from agent.port.reference_source import reference_tree
+from sandbox.toolchain import prepare_toolchain
 
 ROW = "Row<float4, ns::Inner>"
 DUMP = """\
@@ -57,3 +60,13 @@ def test_leaves_are_scalars_and_pointers_wherever_they_lie() -> None:
         Leaf(48, "b", "bool", 1, 1),
         Leaf(64, "v", "float", 4, 16),
     ]
+
+
+def test_the_description_of_many_kernels_is_read_whole() -> None:
+    text = (
+        "template <int N> __global__ void k(const float* a, float* b, int* c, double d, long e, bool f) { b[0] = N; }\n"
+    )
+    kernels = [f"k<{i}>" for i in range(200)]
+    program = build_reference(reference_tree({"a.cu": text}, "a.cu", kernels), "a.cu", prepare_toolchain())
+    assert len(program.parameters) == 200
+    assert all([p.kind for p in ps] == ["pointer"] * 3 + ["value"] * 3 for ps in program.parameters)
