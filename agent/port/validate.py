@@ -118,7 +118,7 @@ def _unit(
     deadline: float, say: Callable[[str], None],
 ) -> list[KernelVerdict]:  # fmt: skip
     source = HipSource(project.sources[build.unit].text)
-    codes, kernels = _code_objects(build, source, project, assembled, request, toolchain)
+    codes, kernels, comparable = _code_objects(build, source, project, assembled, request, toolchain)
     pairs = _found(kernels, build.unit, project)
     if not pairs:
         return []
@@ -129,8 +129,11 @@ def _unit(
     for number, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
         program, index = original.program, original.places.get(number)
         late = time.monotonic() > deadline
-        if program is None or index is None or late:
+        alone = not comparable and given_note(original.words.get(number, ()))
+        if program is None or index is None or late or alone:
             reason = "the time for the execution of this file was used up"
+            if alone:
+                reason = f"its trial does not compile, in which {given_note(original.words[number])}"
             if number in original.left_out:
                 reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
                 if _RANDOM.search(reason):
@@ -160,25 +163,32 @@ def _code_objects(
     assembled: Assembled,
     request: PortRequest,
     toolchain: Toolchain,
-) -> tuple[dict[str, CodeObject], tuple[KernelResources, ...]]:
-    """Loaded code per target; kernel templates nobody instantiated get an instantiation for the occasion."""
+) -> tuple[dict[str, CodeObject], tuple[KernelResources, ...], bool]:
+    """Loaded code per target, its kernels, and whether it reads what the original is given (see `given`).
+
+    Kernel templates nobody instantiated get an instantiation for the occasion.
+    """
     codes = {p: b.code_object for p, b in build.passes.items() if p != HOST and b.code_object is not None}
     kernels = next(b.kernels for p, b in build.passes.items() if p in codes)
     present = {f.name for k in kernels if (f := kernel_function(source.kernels, k)) is not None}
     wanted = [f for f in source.kernels if f.template and f.name not in present]
     names = [n for f in wanted for n in instantiation_names(f)]
-    files, headers = with_given(assembled.files)
-    files[build.unit] = without_prints(files[build.unit])
-    if names or files != assembled.files:
-        files[build.unit] = with_instantiations(files[build.unit], names)
+    given, headers = with_given(assembled.files)
+    given[build.unit] = without_prints(given[build.unit])
+    as_it_is = given == dict(assembled.files)
+    for instances in (names, []) if names else ([],):
+        if as_it_is and not instances:
+            break
+        files = {**given, build.unit: with_instantiations(given[build.unit], instances)}
         trial = replace(assembled, files=files, shims={**assembled.shims, **headers})
         tree = source_tree(project, trial, request, build.unit)
         options = options_for(reached_text(build.unit, project, trial))
         built = [compile_hip(tree, new_path(build.unit), p, toolchain, options) for p in codes]
         if all(b.ok and b.code_object is not None for b in built):
             codes = {b.pass_name: b.code_object for b in built if b.code_object is not None}
-            kernels = built[0].kernels
-    return {p: load_code_object(c) for p, c in codes.items()}, kernels
+            kernels, as_it_is = built[0].kernels, True
+            break
+    return {p: load_code_object(c) for p, c in codes.items()}, kernels, as_it_is
 
 
 def spell(demangled: str) -> str:
