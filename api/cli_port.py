@@ -103,6 +103,9 @@ def _show(result: PortResult, folder: Path) -> None:
     for kernel in result.kernels:
         reason = f" ({kernel.reason})" if kernel.reason else ""
         err.print(f"  {kernel.kernel}: {kernel.evidence}{reason}", markup=False)
+    for program in result.programs:
+        reason = f" ({program.reason})" if program.reason else ""
+        err.print(f"  {program.what} of {program.file}: {program.evidence}{reason}", markup=False)
     if result.exit_code == 0:
         if out.is_terminal:
             out.print(result.patch, markup=False)

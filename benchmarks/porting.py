@@ -9,6 +9,7 @@ file runs in a process of its own; finished rows are kept in the JSON file, and 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import shutil
 import subprocess
@@ -25,11 +26,12 @@ from agent.port.build import options_for, reached_text, source_tree
 from agent.port.intake import open_project
 from agent.port.loop import port
 from agent.port.request import PortRequest, Project
+from sandbox.compile_cache import CompileCache
 from sandbox.errors import InputError, SandboxError, ToolMissing
 from sandbox.hip import HOST, SourceTree, compile_hip
 from sandbox.toolchain import Toolchain, prepare_toolchain
 
-FILE_TIMEOUT_S = 900
+FILE_TIMEOUT_S = 1800
 OTHERS = ("torch hipify", "hipify-perl")
 _HIPIFY = """
 import importlib.util, json, sys
@@ -111,6 +113,22 @@ def torch_hipify(project: Project, request: PortRequest, toolchain: Toolchain) -
         return builds(folder, Path(main).relative_to(folder).as_posix(), project, request, toolchain)
 
 
+def perl_output(path: Path, perl: Path) -> str | None:
+    """What hipify-perl makes of a file, kept: units share headers, and it takes seconds for each. None: it hangs."""
+    key = "perl" + hashlib.sha256(f"{perl}\0{path.read_text(encoding='utf-8')}".encode()).hexdigest()
+    cache = CompileCache.default()
+    if cache is not None and (blobs := cache.load(key)) is not None:
+        return blobs["out"].decode()
+    words = ["perl", str(perl), str(path)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, errors="replace")
+    except subprocess.TimeoutExpired:
+        return None
+    if cache is not None:
+        cache.store(key, {"out": done.stdout.encode()})
+    return done.stdout
+
+
 def perl_hipify(project: Project, request: PortRequest, toolchain: Toolchain) -> bool | None:
     """The real hipify-perl over every file; None where it is not installed."""
     if toolchain.hipify_perl is None or shutil.which("perl") is None:
@@ -119,13 +137,11 @@ def perl_hipify(project: Project, request: PortRequest, toolchain: Toolchain) ->
         folder = Path(name).resolve() / "tree"
         write_project(project, folder)
         for source in project.sources:
-            words = ["perl", str(toolchain.hipify_perl), str(folder / source)]
-            try:
-                done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, errors="replace")
-            except subprocess.TimeoutExpired:
+            text = perl_output(folder / source, toolchain.hipify_perl)
+            if text is None:
                 return False
-            if done.stdout:
-                (folder / source).write_text(done.stdout, encoding="utf-8")
+            if text:
+                (folder / source).write_text(text, encoding="utf-8")
         return builds(folder, project.units[0], project, request, toolchain)
 
 
@@ -156,7 +172,8 @@ def one(path: Path, folder: Path, targets: tuple[str, ...], row: dict[str, Any])
         "left": [str(d) for d in result.diagnostics[:20]],
         "refusals": [f"{r.file}:{r.line}: {r.reason}" for r in result.refusals],
         "blockers": [f"{f.file}:{f.line}: {f.message}" for f in result.findings if f.blocker],
-        "open": [f"{k.kernel}: {k.reason}" for k in result.kernels if k.reason],
+        "open": [f"{k.kernel}: {k.reason}" for k in result.kernels if k.reason and str(k.evidence) != "emulated"],
+        "programs": [f"{p.what}: {p.evidence}: {p.reason}" for p in result.programs],
         "seconds": result.seconds,
     }
 
@@ -177,9 +194,10 @@ def in_child(path: Path, given: argparse.Namespace, known: Mapping[str, Any]) ->
         if done.returncode == 0 and lines:
             row = json.loads(lines[-1])
         else:
-            row |= {"outcome": "failed", "detail": (done.stderr.strip().splitlines() or ["no output"])[-1][:300]}
+            said = (done.stderr.strip().splitlines() or ["no output"])[-1][:300]
+            row = {"outcome": "failed", "detail": said} | row
     except subprocess.TimeoutExpired:
-        row |= {"outcome": "failed", "detail": f"took longer than {FILE_TIMEOUT_S} s"}
+        row = {"outcome": "failed", "detail": f"took longer than {FILE_TIMEOUT_S} s"} | row
     return {**row, "file": str(path.relative_to(given.folder)), "wall": round(time.monotonic() - started, 1)}
 
 

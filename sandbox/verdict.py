@@ -34,7 +34,7 @@ class Correctness(_Scale):
     COMPILED = "compiled"
     """Built for the target; nothing executed."""
     INTERPRETED = "interpreted"
-    """The Triton program ran in the corrected interpreter and matched an oracle."""
+    """The Triton program ran in the corrected interpreter, or a port's host code natively, and matched an oracle."""
     EXECUTED_ELSEWHERE = "executed-elsewhere"
     """Ran on a GPU of another architecture and matched."""
     EMULATED = "emulated"

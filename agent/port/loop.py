@@ -19,11 +19,21 @@ from agent.port.logs import BuildLog, answer_log, read_log
 from agent.port.macros import macros_of_the_build
 from agent.port.output import ported_files, write_output
 from agent.port.perl_lint import perl_lint
+from agent.port.program_trial import run_programs, with_programs
 from agent.port.record import store_port
 from agent.port.rename import load_tables
 from agent.port.repair import by_file, repair
 from agent.port.request import PortRequest, Project
-from agent.port.result import Applied, Finding, KernelVerdict, Outcome, PortRefusal, PortResult, Round
+from agent.port.result import (
+    Applied,
+    Finding,
+    KernelVerdict,
+    Outcome,
+    PortRefusal,
+    PortResult,
+    ProgramVerdict,
+    Round,
+)
 from agent.port.rule_drafts import ModelEdit, drafts
 from agent.port.rule_table import answer, answer_in_units
 from agent.port.unused import leave_out_unused
@@ -239,21 +249,24 @@ def _conclude(
         *findings, *(f for b in state.builds for f in detect(b, state.assembled.files[b.unit], toolchain))
     ]  # fmt: skip
     kernels: tuple[KernelVerdict, ...] = ()
+    programs: tuple[ProgramVerdict, ...] = ()
     built = [b for b in state.builds if any(p != "host" and c.ok and c.code_object for p, c in b.passes.items())]
     if request.execute and built and not errors:
         say("executing the port against the original")
         kernels = validate(built, project, state.assembled, request, toolchain, say)
+        programs = run_programs(built, project, state.assembled, request, toolchain, kernels, say)
+        kernels = with_programs(kernels, programs)
     elif built:
         reason = "it does not build for every target yet" if errors else "execution was not asked for"
         kernels = compiled_only(built, project, reason)
-    outcome, summary = _outcome(errors, refusals, findings, kernels, units)
+    outcome, summary = _outcome(errors, refusals, findings, kernels, programs)
     said = request.proposer.notes if request.proposer is not None else ()
     files = ported_files(project, state.assembled, request)
     return PortResult(
         name=project.name, targets=request.targets, outcome=outcome, summary=summary, files=files.files,
         shims=state.assembled.shims, shim_uses=state.assembled.plan.uses, patch=files.patch,
         rounds=tuple(state.rounds), diagnostics=tuple(errors), refusals=tuple(refusals), findings=tuple(findings),
-        kernels=kernels, versions={**toolchain.versions(), "renames": load_tables().origin},
+        kernels=kernels, programs=programs, versions={**toolchain.versions(), "renames": load_tables().origin},
         notes=(*project.skipped, *said),
         build_commands=build_commands(units, project, state.assembled, request, toolchain),
         proposed_rules=drafts(state.model_edits, errors),
@@ -270,11 +283,11 @@ def _outcome(
     refusals: Sequence[PortRefusal],
     findings: Sequence[Finding],
     kernels: Sequence[KernelVerdict],
-    units: Sequence[str],
+    programs: Sequence[ProgramVerdict],
 ) -> tuple[Outcome, str]:
-    wrong = [k for k in kernels if k.wrong]
+    wrong = [k.kernel for k in kernels if k.wrong] + [f"{p.what} of {p.file}" for p in programs if p.wrong]
     if wrong:
-        return "nothing", f"The port builds, but {wrong[0].kernel} gives other results than the original."
+        return "nothing", f"The port builds, but {wrong[0]} gives other results than the original."
     if refusals:
         first = refusals[0]
         where = "" if len(refusals[0].targets) > 1 else f" on {first.targets[0]}"
@@ -288,9 +301,24 @@ def _outcome(
     if kernels and len(shown) == len(kernels):
         return "builds-now", f"Builds for every target; {len(shown)} of {len(kernels)} kernels validated in emulation."
     if not kernels:
-        return "inconclusive", "Builds for every target and the host; there is no kernel to execute."
+        return _outcome_of_programs(programs)
     first_open = next(k for k in kernels if k.evidence < Correctness.EMULATED)
     return "inconclusive", (
         f"Builds for every target; {len(shown)} of {len(kernels)} kernels validated in emulation. "
         f"{first_open.kernel}: {first_open.reason}"
     )
+
+
+def _outcome_of_programs(programs: Sequence[ProgramVerdict]) -> tuple[Outcome, str]:
+    """Of sources without a kernel of their own."""
+    if not programs:
+        return "inconclusive", "Builds for every target and the host; there is no kernel to execute."
+    open_ = [p for p in programs if not p.evidence.validated]
+    if open_:
+        first = open_[0]
+        return "inconclusive", f"Builds for every target; no kernel is its own. {first.what}: {first.reason}"
+    what = ", ".join(p.what for p in programs)
+    if all(p.evidence is Correctness.EMULATED for p in programs):
+        return "builds-now", f"Builds for every target; no kernel is its own, and {what} validated in emulation."
+    notes = "; ".join(dict.fromkeys(p.reason for p in programs if p.reason)) or "it launches nothing"
+    return "builds-now", f"Builds for every target; no kernel is its own, and {what} validated on the host ({notes})."

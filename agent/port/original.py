@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from agent.port.build import include_folders
@@ -24,6 +24,8 @@ class Original:
     program: ReferenceProgram | None
     places: Mapping[int, int]
     left_out: Mapping[int, str]
+    words: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """All words of the source that each kernel leads to."""
     _racing: Callable[[], ReferenceProgram] | None = None
 
     @cached_property
@@ -59,7 +61,8 @@ def build_original(
             continue
         places = {number: place for place, number in enumerate(wanted)}
         racing = partial(build_reference, tree, unit, toolchain, include_folders(project), races=True)
-        return Original(program, places, left_out, racing)
+        words = {number: sliced.words_reached(kernels[number]) for number in wanted}
+        return Original(program, places, left_out, words, racing)
     rest = "what it uses still does not build after several rounds of leaving things out"
     return Original(None, {}, {**dict.fromkeys(range(len(kernels)), rest), **left_out})
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agent.port.record_layout import Leaf, layouts
 from agent.port.reference_model import model_digest, model_flags
 from sandbox.compile_cache import CompileCache
 from sandbox.isolation import Confinement, Ended, Limits, run_isolated
@@ -20,7 +21,20 @@ from sandbox.toolchain import Toolchain
 
 EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported", 34: "race"}
 _RACE_FLAGS = ("-DWAVESMITH_RACES", "-fsanitize-coverage=func,trace-loads,trace-stores", "-fno-sanitize-link-runtime")
-_FORMAT = 8
+_LAYOUT_FLAGS = ("-Xclang", "-fdump-record-layouts-canonical")
+_FORMAT = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A structure passed by value: its bytes, and for each pointer inside its place and what its buffer holds."""
+
+    data: bytes
+    pointers: tuple[tuple[int, bytes], ...]
+
+
+Argument = bytes | tuple[bytes] | Packed
+"""Raw bytes of a value, a 1-tuple of what a pointer's buffer holds, or a structure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,7 @@ class ParameterInfo:
     """One kernel parameter as the compiler sees it. `element` is float, half, bfloat16, int, uint, bool or raw."""
 
     kind: str
-    """pointer, value or other."""
+    """pointer, value, structure or other."""
     size_bytes: int
     element: str = "raw"
     element_bytes: int = 1
@@ -37,6 +51,18 @@ class ParameterInfo:
     constant: bool = False
     single: bool = False
     """Its double-precision values come from single-precision arithmetic, whose rounding differs."""
+    leaves: tuple[Leaf, ...] = ()
+    """Of a structure."""
+
+    @property
+    def pointers(self) -> tuple[ParameterInfo, ...]:
+        """The buffers that it leads to: its own, or those of the pointers inside it."""
+        if self.kind == "pointer":
+            return (self,)
+        return tuple(
+            ParameterInfo("pointer", 8, p.element, p.element_bytes, p.pointee_bytes, single=self.single)
+            for p in self.leaves if p.pointee_bytes is not None
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +104,15 @@ class ReferenceProgram:
 
     def run(
         self, kernel: int, grid: Sequence[int], block: Sequence[int], shared_bytes: int,
-        arguments: Sequence[bytes | tuple[bytes]], *, schedules: Sequence[int] = (0, 1), timeout_s: float = 20.0,
+        arguments: Sequence[Argument], *, schedules: Sequence[int] = (0, 1), timeout_s: float = 20.0,
     ) -> list[ReferenceRun]:  # fmt: skip
         """One launch under each schedule, up to the first that goes wrong: 0 takes blocks and threads in order,
         1 a block's threads in reverse, 2 the blocks too, others mix both.
 
-        An argument is raw bytes of a value, or a 1-tuple of the bytes a pointer's buffer holds.
         """
         packed = struct.pack("<9I", kernel, *grid, *block, shared_bytes, len(arguments))
-        sizes = []
-        for a in arguments:
-            data = a[0] if isinstance(a, tuple) else a
-            packed += struct.pack("<IQ", int(isinstance(a, tuple)), len(data)) + data
-            if isinstance(a, tuple):
-                sizes.append(len(data))
+        packed += b"".join(_pack(a) for a in arguments)
+        sizes = [len(data) for data in buffers_of(arguments)]
         with tempfile.TemporaryDirectory(prefix="wavesmith-reference-") as name:
             work = Path(name)
             program = work / "reference"
@@ -108,6 +129,26 @@ class ReferenceProgram:
                 return [ReferenceRun("failed", (), ended.stderr.strip()[-200:] or f"{ended.ending} {ended.signal}")]
             codes = [int(c) for c in (work / "codes").read_text().split()]
             return [_read_run(o, c, sizes) for o, c in zip(outputs, codes, strict=False)]
+
+
+def buffers_of(arguments: Sequence[Argument]) -> list[bytes]:
+    """What the buffers hold that arguments lead to, in order."""
+    found: list[bytes] = []
+    for a in arguments:
+        if isinstance(a, Packed):
+            found += [data for _, data in a.pointers]
+        elif isinstance(a, tuple):
+            found.append(a[0])
+    return found
+
+
+def _pack(a: Argument) -> bytes:
+    if isinstance(a, tuple):
+        return struct.pack("<IQ", 1, len(a[0])) + a[0]
+    if isinstance(a, bytes):
+        return struct.pack("<IQ", 0, len(a)) + a
+    head = struct.pack("<IQ", 2, len(a.data)) + a.data + struct.pack("<I", len(a.pointers))
+    return head + b"".join(struct.pack("<QQ", place, len(data)) + data for place, data in a.pointers)
 
 
 def _read_run(output: Path, code: int, sizes: Sequence[int]) -> ReferenceRun:
@@ -130,34 +171,80 @@ def build_reference(
     `folders` of the tree are searched for includes. With `races` a launch ends as a `race` when two threads use
     the same memory in an order that nothing settles.
     """
-    key = hashlib.sha256(
-        "\0".join(
-            [
-                str(_FORMAT),
-                model_digest(),
-                toolchain.digest,
-                unit,
-                str(races),
-                *folders,
-                *(f"{n}\0{t}" for n, t in sorted(files.items())),
-            ]
-        ).encode()
-    ).hexdigest()
-    cache = CompileCache.default()
-    blobs = cache.load(f"{key}") if cache is not None else None
-    if blobs is None:
-        blobs = _compile(files, unit, toolchain, folders, races)
-        if cache is not None:
-            cache.store(key, blobs)
+    blobs = _cached(files, unit, toolchain, folders, "races" if races else "kernels")
     if "errors" in blobs:
         raise ReferenceBuildError(
             [Complaint(f, n, m, tuple(map(tuple, v))) for f, n, m, v in json.loads(blobs["errors"])]
         )
     described: list[list[dict[str, Any]]] = json.loads(blobs["parameters"])
-    return ReferenceProgram(blobs["binary"], tuple(tuple(_parameter(p) for p in k) for k in described))
+    records = layouts(blobs["layouts"].decode(), [p.get("type", "") for k in described for p in k])
+    return ReferenceProgram(blobs["binary"], tuple(tuple(_parameter(p, records) for p in k) for k in described))
 
 
-def _parameter(data: Mapping[str, Any]) -> ParameterInfo:
+def build_program(files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = ()) -> bytes:
+    """The binary of a whole program on the CPU model; raises `ReferenceBuildError` when it does not build."""
+    blobs = _cached(files, unit, toolchain, folders, "program")
+    if "errors" in blobs:
+        raise ReferenceBuildError(
+            [Complaint(f, n, m, tuple(map(tuple, v))) for f, n, m, v in json.loads(blobs["errors"])]
+        )
+    return blobs["binary"]
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalRun:
+    """How the original program ended under one schedule. `code` is None when it did not end in time."""
+
+    code: int | None
+    stdout: str = ""
+    stderr: str = ""
+
+
+_EACH_SCHEDULE = """
+ulimit -f 16384
+for s in 0 1; do WAVESMITH_SCHEDULE=$s "$0" < /dev/null > "$1/out.$s" 2> "$1/err.$s"; echo $? > "$1/code.$s"; done
+"""
+
+
+def run_program(binary: bytes, timeout_s: float = 120.0) -> list[OriginalRun]:
+    """The program under two schedules of its threads, which also differ in what fresh memory holds."""
+    with tempfile.TemporaryDirectory(prefix="wavesmith-original-") as name:
+        work = Path(name)
+        program = work / "program"
+        program.write_bytes(binary)
+        program.chmod(0o755)
+        _confined(["/bin/sh", "-c", _EACH_SCHEDULE, str(program), str(work)], work, timeout_s)
+        return [_original_run(work, s) for s in (0, 1)]
+
+
+def _original_run(work: Path, schedule: int) -> OriginalRun:
+    code = work / f"code.{schedule}"
+    if not code.exists():
+        return OriginalRun(None)
+    out, err = (work / f"{n}.{schedule}" for n in ("out", "err"))
+    said = out.read_text(encoding="utf-8", errors="replace")
+    return OriginalRun(int(code.read_text()), said, err.read_text(encoding="utf-8", errors="replace")[-2000:])
+
+
+def _cached(
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], kind: str
+) -> dict[str, bytes]:
+    """What `_compile` makes of it, kept."""
+    parts = [str(_FORMAT), model_digest(), toolchain.digest, unit, kind, *folders]
+    parts += [f"{n}\0{t}" for n, t in sorted(files.items())]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    cache = CompileCache.default()
+    blobs = cache.load(key) if cache is not None else None
+    if blobs is None:
+        blobs = _compile(files, unit, toolchain, folders, kind)
+        if cache is not None:
+            cache.store(key, blobs)
+    return blobs
+
+
+def _parameter(data: Mapping[str, Any], records: Mapping[str, list[Leaf]]) -> ParameterInfo:
+    if data["kind"] == "other" and (leaves := records.get(data.get("type", ""))) is not None:
+        return ParameterInfo("structure", data["size"], leaves=tuple(leaves))
     return ParameterInfo(
         data["kind"], data["size"], data.get("element", "raw"), data.get("element_size", 1), data.get("whole", 1),
         data.get("const", False),
@@ -185,7 +272,7 @@ def _complaints(stderr: str) -> list[Complaint]:
 
 
 def _compile(
-    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], races: bool
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], kind: str
 ) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="wavesmith-reference-") as name:
         folder = Path(name)
@@ -196,12 +283,12 @@ def _compile(
         flags = [
             "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", "-fwrapv", "-fsanitize=bounds", "-fsanitize-trap=all",
             "-ftrivial-auto-var-init=zero", "-Xclang", "-no-enable-noundef-analysis",
-            "-ffp-contract=on", *_cpu_flags(), *(_RACE_FLAGS if races else ()),
+            "-ffp-contract=on", *_cpu_flags(), *(_RACE_FLAGS if kind == "races" else ()),
         ]  # fmt: skip
         command = [
             str(toolchain.clang), "-x", "c++", *flags, *model_flags(flags, toolchain, folder / "wavesmith_reference"),
             "-ferror-limit=0", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-I.", *(f"-I{f}" for f in folders),
-            unit, "-o", "reference", "-lm",
+            unit, "-o", "reference", "-lm", *(_LAYOUT_FLAGS if kind == "kernels" else ()),
         ]  # fmt: skip
         done = subprocess.run(
             command, cwd=folder, env=toolchain.environment(), capture_output=True, text=True, errors="replace",
@@ -211,18 +298,19 @@ def _compile(
             found = [(c.file, c.line, c.message, c.via) for c in _complaints(done.stderr)]
             return {"errors": json.dumps(found).encode()}
         binary = (folder / "reference").read_bytes()
+        if kind == "program":
+            return {"binary": binary}
         ended = _confined([str(folder / "reference"), "describe", "kernels"], folder, 20.0)
         if ended.code != 0:
             return {"errors": json.dumps([("", 0, f"it does not start: {ended.stderr[-200:]}", ())]).encode()}
-        return {"binary": binary, "parameters": ended.stdout.encode()}
+        return {"binary": binary, "parameters": ended.stdout.encode(), "layouts": done.stdout.encode()}
 
 
 def _confined(command: Sequence[str], work: Path, timeout_s: float) -> Ended:
-    """The program holds code of the user's, its static constructors included."""
-    return run_isolated(
-        command, confinement=Confinement(writable=(work,)), limits=Limits(wall_s=timeout_s, memory_bytes=4 * 2**30),
-        on_result=lambda data: None,
-    )  # fmt: skip
+    """The program holds code of the user's, its static constructors included. Its output is kept whole: the description
+    of some hundred kernels is long."""
+    limits = Limits(wall_s=timeout_s, memory_bytes=4 * 2**30, tail_bytes=64 * 2**20)
+    return run_isolated(command, confinement=Confinement(writable=(work,)), limits=limits, on_result=lambda data: None)
 
 
 def _cpu_flags() -> list[str]:

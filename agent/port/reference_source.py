@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from agent.port.given import with_given_clocks
 from agent.port.includes import PathIndex, closure
 from agent.port.repair import port_rules
 from agent.port.request import Project
@@ -76,7 +77,7 @@ int main(int argc, char** argv) {{
 
 
 def _device_text(path: str, text: str, own: Iterable[str]) -> str:
-    kernel = Kernel(text, path.rsplit("/", 1)[-1], Language.CUDA)
+    kernel = Kernel(with_given_clocks(text), path.rsplit("/", 1)[-1], Language.CUDA)
     target = load_target("gfx942")
     for rule in port_rules():
         if rule.id in _SHARED_RULES:

@@ -13,6 +13,12 @@ def markdown(result: PortResult) -> str:
         lines += ["## Kernels", "", "| kernel | file | evidence | note |", "|---|---|---|---|"]
         lines += [f"| `{k.kernel}` | {k.file}:{k.line} | {k.evidence} | {_cell(k.reason)} |" for k in result.kernels]
         lines.append("")
+    if result.programs:
+        lines += ["## Programs", "", "| what ran | file | evidence | launches | note |", "|---|---|---|---|---|"]
+        for p in result.programs:
+            launches = ", ".join(f"{n} on {target}" for target, n in p.launched.items())
+            lines.append(f"| {_cell(p.what)} | {p.file} | {p.evidence} | {launches} | {_cell(p.reason)} |")
+        lines.append("")
     if result.refusals:
         lines += ["## Without counterpart", ""]
         lines += [f"- {r.file}:{r.line} ({', '.join(r.targets)}): {r.reason}. {r.route}" for r in result.refusals]

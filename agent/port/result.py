@@ -93,12 +93,30 @@ class KernelVerdict:
     line: int
     evidence: Correctness
     reason: str
-    """Why the evidence is not stronger; empty when it is `emulated`."""
+    """Why the evidence is not stronger; of an `emulated` one what it rests on beside the arguments, mostly nothing."""
     trials: tuple[Trial, ...] = ()
 
     @property
     def wrong(self) -> bool:
         return any(t.status == "different" for t in self.trials)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramVerdict:
+    """How far a file's host code was shown right by running it as a program: natively, with its kernels emulated."""
+
+    file: str
+    what: str
+    """`main()`, or the functions that were called with made-up arguments."""
+    evidence: Correctness
+    """`interpreted` where nothing was launched: its own code ran, and no code object did."""
+    reason: str
+    """Why the evidence is not stronger; of a validated one what it rests on beside what the program printed."""
+    launched: Mapping[str, int] = field(default_factory=dict)
+    """How many kernels were launched, per target."""
+    kernels: tuple[str, ...] = ()
+    """Kernels whose effect its output shows: without their launches it is another."""
+    wrong: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,6 +140,7 @@ class PortResult:
     kernels: tuple[KernelVerdict, ...]
     versions: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    programs: tuple[ProgramVerdict, ...] = ()
     seconds: float = 0.0
     build_commands: Mapping[str, str] = field(default_factory=dict)
     proposed_rules: str = ""
@@ -142,5 +161,6 @@ class PortResult:
         data["exit_code"] = self.exit_code
         data["builds"] = self.builds
         data["kernels"] = [{**asdict(k), "evidence": str(k.evidence), "wrong": k.wrong} for k in self.kernels]
+        data["programs"] = [{**asdict(p), "evidence": str(p.evidence)} for p in self.programs]
         data["files"] = [{"path": f.path, "new_path": f.new_path, "after": f.after} for f in self.files]
         return data

@@ -46,6 +46,8 @@ class DiagnosticRule(BaseModel):
     undefine: list[str] | None = None
     """Macros that the unit, not the file of the diagnostic, undefines before anything else."""
     action: Literal["hip_suggestion", "cast_call", "cast_here"] | None = None
+    to: str = "const void*"
+    """The type that `cast_here` casts to."""
     replace: Replacement | None = None
     """Wherever the old text stands in code of the diagnostic's file."""
     status: Literal["accepted", "proposed"] = "accepted"
@@ -191,7 +193,7 @@ def _edits(rule: DiagnosticRule, d: Diagnostic, source: HipSource) -> Iterator[E
         yield from _cast_argument(d, source)
     elif rule.action == "cast_here" and d.line:
         position = source.line_span(d.line).start + max(d.column - 1, 0)
-        yield Edit(position, position, "(const void*)")
+        yield Edit(position, position, f"({rule.to})")
 
 
 def _filled(template: str, rule: DiagnosticRule, d: Diagnostic) -> str:

@@ -61,6 +61,8 @@ class Slice:
     files: Mapping[str, str]
     namespaces: frozenset[str] = frozenset()
     """Known beside those that the files open."""
+    host: bool = False
+    """Whether host functions and all kernels are kept too: what a whole program needs."""
     dropped: set[Place] = field(default_factory=set)
 
     @cached_property
@@ -125,7 +127,7 @@ class Slice:
         if item.code[0].text == "template" and item.code[1].text != "<":
             return False  # an explicit instantiation: the kernels that are run name their own
         if item.kind in ("function", "declaration"):
-            return self.is_device(item)
+            return self.host or self.is_device(item)
         return item.kind != "macro-use"
 
     def texts(self, kernels: Sequence[str]) -> dict[str, str]:
@@ -138,7 +140,7 @@ class Slice:
             keep = (
                 number in kept if item.names else self._keeps_nameless(item) and (path, item.start) not in self.dropped
             )
-            if keep and self.is_kernel(item) and item.kind in ("function", "declaration"):
+            if keep and not self.host and self.is_kernel(item) and item.kind in ("function", "declaration"):
                 keep = bool(item.names & wanted)
             if not keep:
                 self._blank(pieces[path], path, item)
@@ -194,5 +196,5 @@ class Slice:
         if found is None:
             return None
         inner = (m for m in self.members(found) if holds(m) and (path, m.start) not in self.dropped)
-        member = next((m for m in inner if m.kind == "function" and not self.is_device(m)), None)
+        member = next((m for m in inner if m.kind in ("function", "declaration") and not self.is_device(m)), None)
         return member or found

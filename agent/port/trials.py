@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agent.port.reference_run import ParameterInfo
+from agent.port.reference_run import Argument, Packed, ParameterInfo
 from sandbox.hip_source import HipSource, KernelFunction
 from skills.cuda_edit import constant_value, constants
 
@@ -158,19 +158,40 @@ def _split(text: str) -> list[str]:
 
 def make_arguments(
     parameters: Sequence[ParameterInfo], names: Sequence[str], shape: Shape, rng: np.random.Generator, *, wide: bool
-) -> list[bytes | tuple[bytes]] | None:
+) -> list[Argument] | None:
     """Values and buffers for one launch; None when a parameter cannot be made up. `wide` draws from whole ranges."""
-    made: list[bytes | tuple[bytes]] = []
+    made: list[Argument] = []
     for parameter, name in zip(parameters, names, strict=True):
         if parameter.kind == "pointer":
-            lanes = max(1, parameter.whole_bytes // max(1, parameter.element_bytes))
-            count = CAPACITY_ELEMENTS * (lanes if lanes > 1 else 1)
-            made.append((_elements(parameter, count, shape, rng, wide=wide).tobytes(),))
+            made.append((_buffer(parameter, shape, rng, wide=wide),))
+        elif parameter.kind == "structure":
+            made.append(_structure(parameter, shape, rng, wide=wide))
         elif parameter.kind == "value":
             made.append(_scalar(parameter, name, shape, rng))
         else:
             return None
     return made
+
+
+def _buffer(p: ParameterInfo, shape: Shape, rng: np.random.Generator, *, wide: bool) -> bytes:
+    lanes = max(1, p.whole_bytes // max(1, p.element_bytes))
+    return _elements(p, CAPACITY_ELEMENTS * (lanes if lanes > 1 else 1), shape, rng, wide=wide).tobytes()
+
+
+def _structure(p: ParameterInfo, shape: Shape, rng: np.random.Generator, *, wide: bool) -> Packed:
+    """Each scalar as a parameter of its name would be, each pointer with a buffer of its own."""
+    data = bytearray(p.size_bytes)
+    scalars = [leaf for leaf in p.leaves if leaf.pointee_bytes is None]
+    for number, leaf in enumerate(scalars):
+        as_value = ParameterInfo("value", leaf.size_bytes, leaf.element, leaf.element_bytes)
+        value = _scalar(as_value, leaf.name, shape, rng)
+        if re.search(r"stride", leaf.name, re.I) and leaf.element in ("int", "uint"):
+            inner = sum(other.name == leaf.name for other in scalars[number + 1 :])
+            value = (shape.size**inner & 0x7FFFFFFF).to_bytes(8, "little")[: leaf.size_bytes]
+        data[leaf.offset : leaf.offset + leaf.size_bytes] = value
+    places = [leaf.offset for leaf in p.leaves if leaf.pointee_bytes is not None]
+    contents = [_buffer(q, shape, rng, wide=wide) for q in p.pointers]
+    return Packed(bytes(data), tuple(zip(places, contents, strict=True)))
 
 
 def _elements(p: ParameterInfo, count: int, shape: Shape, rng: np.random.Generator, *, wide: bool) -> Bytes:

@@ -14,15 +14,16 @@ import numpy as np
 from agent.port.assemble import Assembled, new_path
 from agent.port.build import UnitBuild, options_for, reached_text, source_tree
 from agent.port.detectors import kernel_function
+from agent.port.given import given_note, with_given
 from agent.port.includes import PathIndex, closure
 from agent.port.instantiate import instantiation_names, with_instantiations, without_prints
 from agent.port.original import Original, build_original
-from agent.port.reference_run import ParameterInfo, ReferenceProgram
+from agent.port.reference_run import Argument, Packed, ParameterInfo, ReferenceProgram, buffers_of
 from agent.port.request import PortRequest, Project
 from agent.port.result import KernelVerdict, Trial
 from agent.port.trials import Comparison, Shape, compare, lds_is_unknown, make_arguments, shapes
 from sandbox.emulator.loader import CodeObject, load_code_object
-from sandbox.emulator.memory import Memory
+from sandbox.emulator.memory import Allocation, Memory
 from sandbox.emulator.run import emulate
 from sandbox.errors import InputError
 from sandbox.hip import HOST, KernelResources, compile_hip
@@ -117,7 +118,7 @@ def _unit(
     deadline: float, say: Callable[[str], None],
 ) -> list[KernelVerdict]:  # fmt: skip
     source = HipSource(project.sources[build.unit].text)
-    codes, kernels = _code_objects(build, source, project, assembled, request, toolchain)
+    codes, kernels, comparable = _code_objects(build, source, project, assembled, request, toolchain)
     pairs = _found(kernels, build.unit, project)
     if not pairs:
         return []
@@ -128,8 +129,11 @@ def _unit(
     for number, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
         program, index = original.program, original.places.get(number)
         late = time.monotonic() > deadline
-        if program is None or index is None or late:
+        alone = not comparable and given_note(original.words.get(number, ()))
+        if program is None or index is None or late or alone:
             reason = "the time for the execution of this file was used up"
+            if alone:
+                reason = f"its trial does not compile, in which {given_note(original.words[number])}"
             if number in original.left_out:
                 reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
                 if _RANDOM.search(reason):
@@ -143,8 +147,12 @@ def _unit(
             found.path, found.function, name, found.kernel.symbol, index, codes, threads, found.kernel.lds_bytes
         )
         until = _share(deadline, len(pairs) - number)
-        verdicts.append(_verdict(subject, found.kernel, found.source, original, request, until))
-        say(f"{name}: {verdicts[-1].reason or 'validated in emulation'}")
+        verdict = _verdict(subject, found.kernel, found.source, original, request, until)
+        if verdict.evidence is Correctness.EMULATED:
+            verdict = replace(verdict, reason=given_note(original.words[number]))
+        verdicts.append(verdict)
+        shown = verdicts[-1].evidence is Correctness.EMULATED
+        say(f"{name}: {'validated in emulation' if shown else verdicts[-1].reason}")
     return verdicts
 
 
@@ -155,24 +163,32 @@ def _code_objects(
     assembled: Assembled,
     request: PortRequest,
     toolchain: Toolchain,
-) -> tuple[dict[str, CodeObject], tuple[KernelResources, ...]]:
-    """Loaded code per target; kernel templates nobody instantiated get an instantiation for the occasion."""
+) -> tuple[dict[str, CodeObject], tuple[KernelResources, ...], bool]:
+    """Loaded code per target, its kernels, and whether it reads what the original is given (see `given`).
+
+    Kernel templates nobody instantiated get an instantiation for the occasion.
+    """
     codes = {p: b.code_object for p, b in build.passes.items() if p != HOST and b.code_object is not None}
     kernels = next(b.kernels for p, b in build.passes.items() if p in codes)
     present = {f.name for k in kernels if (f := kernel_function(source.kernels, k)) is not None}
     wanted = [f for f in source.kernels if f.template and f.name not in present]
     names = [n for f in wanted for n in instantiation_names(f)]
-    text = without_prints(assembled.files[build.unit])
-    if names or text != assembled.files[build.unit]:
-        text = with_instantiations(text, names)
-        trial = replace(assembled, files={**assembled.files, build.unit: text})
+    given, headers = with_given(assembled.files)
+    given[build.unit] = without_prints(given[build.unit])
+    as_it_is = given == dict(assembled.files)
+    for instances in (names, []) if names else ([],):
+        if as_it_is and not instances:
+            break
+        files = {**given, build.unit: with_instantiations(given[build.unit], instances)}
+        trial = replace(assembled, files=files, shims={**assembled.shims, **headers})
         tree = source_tree(project, trial, request, build.unit)
         options = options_for(reached_text(build.unit, project, trial))
         built = [compile_hip(tree, new_path(build.unit), p, toolchain, options) for p in codes]
         if all(b.ok and b.code_object is not None for b in built):
             codes = {b.pass_name: b.code_object for b in built if b.code_object is not None}
-            kernels = built[0].kernels
-    return {p: load_code_object(c) for p, c in codes.items()}, kernels
+            kernels, as_it_is = built[0].kernels, True
+            break
+    return {p: load_code_object(c) for p, c in codes.items()}, kernels, as_it_is
 
 
 def spell(demangled: str) -> str:
@@ -217,7 +233,7 @@ def _verdict(
     other = [n or "a parameter" for n, p in zip(names, parameters, strict=True) if p.kind == "other"]
     if other:
         return verdict(Correctness.COMPILED, f"no input can be made up for {other[0]}")
-    if not any(p.kind == "pointer" for p in parameters):
+    if not _pointers(parameters):
         return verdict(Correctness.COMPILED, "it has no buffer whose contents could be compared")
     if "extern" in source.slice(subject.function.body) and lds_is_unknown(source, subject.function):
         reason = "it asks for more than 48 KB of LDS by a size that only a run tells, so no trial shows that it fits"
@@ -245,13 +261,13 @@ class _Launch:
 
     shape: Shape
     seed: int
-    arguments: Sequence[bytes | tuple[bytes]]
+    arguments: Sequence[Argument]
     outcomes: Sequence[Sequence[bytes]]
 
     @property
     def buffers(self) -> tuple[list[bytes], list[list[bytes]]]:
         """Each buffer before the launch, and after it under every schedule."""
-        given = [a[0] for a in self.arguments if isinstance(a, tuple)]
+        given = buffers_of(self.arguments)
         return given, [[outcome[i] for outcome in self.outcomes] for i in range(len(given))]
 
 
@@ -353,7 +369,7 @@ def _run_trials(
 
 
 def _pointers(parameters: Sequence[ParameterInfo]) -> list[ParameterInfo]:
-    return [p for p in parameters if p.kind == "pointer"]
+    return [q for p in parameters for q in p.pointers]
 
 
 def _emulated(
@@ -363,14 +379,20 @@ def _emulated(
     shape, seed = launch.shape, launch.seed
     memory = Memory()
     given: list[object] = []
-    buffers = []
+    buffers: list[Allocation] = []
+
+    def allocated(number: int, data: bytes) -> Allocation:
+        buffers.append(memory.allocate(f"argument {number}", np.frombuffer(data, np.uint8).copy()))
+        return buffers[-1]
+
     for number, argument in enumerate(launch.arguments):
-        if isinstance(argument, tuple):
-            allocation = memory.allocate(f"argument {number}", np.frombuffer(argument[0], np.uint8).copy())
-            buffers.append(allocation)
-            given.append(allocation)
+        if isinstance(argument, Packed):
+            value = bytearray(argument.data)
+            for place, data in argument.pointers:
+                value[place : place + 8] = allocated(number, data).base.to_bytes(8, "little")
+            given.append(bytes(value))
         else:
-            given.append(argument)
+            given.append(allocated(number, argument[0]) if isinstance(argument, tuple) else argument)
 
     def trial(status: str, detail: str = "") -> Trial:
         return Trial(target, shape.grid, shape.block, shape.size, seed, status, detail)  # type: ignore[arg-type]

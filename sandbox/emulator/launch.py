@@ -215,6 +215,13 @@ def _relocated(code: CodeObject, base: int) -> npt.NDArray[np.uint8]:
     return np.frombuffer(image, np.uint8).copy()
 
 
+def load_image(code: CodeObject, buffer: Allocation) -> None:
+    """Lay a code object out in a buffer of at least its image's size: instructions, and variables as they begin."""
+    image = _relocated(code, buffer.base)
+    buffer.data[: image.size] = image
+    buffer.writable = any(s.writable for s in code.elf.segments)
+
+
 def prepare(
     code: CodeObject,
     kernel_name: str,
@@ -223,8 +230,12 @@ def prepare(
     arguments: bytes | Sequence[Argument],
     memory: Memory,
     dynamic_lds_bytes: int = 0,
+    image: Allocation | None = None,
 ) -> Launch:
-    """Check a launch and lay it out. Raises `InputError` for what hardware would refuse: sizes, arguments, LDS."""
+    """Check a launch and lay it out. Raises `InputError` for what hardware would refuse: sizes, arguments, LDS.
+
+    `image` is a buffer of `memory` that `load_image` filled; without one the code is loaded for this launch alone.
+    """
     kernel = code.kernel(kernel_name)
     grid, block = _dims(grid, "grid"), _dims(block, "block")
     threads = block[0] * block[1] * block[2]
@@ -244,9 +255,9 @@ def prepare(
     own = memory.extended()
     host = host_calls(own) if any(a.kind == "hidden_hostcall_buffer" for a in kernel.arguments) else None
     kernarg = pack_arguments(kernel, arguments, grid, block, dynamic_lds_bytes, host)
-    image = own.allocate("the code object", len(code.elf.image) + 1)
-    image.data = _relocated(code, image.base)
-    image.writable = any(s.writable for s in code.elf.segments)
+    if image is None:
+        image = own.allocate("the code object", len(code.elf.image) + 1)
+        load_image(code, image)
     padded = np.frombuffer(kernarg.ljust(len(kernarg) + _KERNARG_SLACK_BYTES, b"\0"), np.uint8).copy()
     kernarg_base = own.allocate("the kernel arguments", padded, writable=False).base
     packet = np.frombuffer(_dispatch_packet(grid, block, private, lds_bytes, kernarg_base), np.uint8).copy()

@@ -71,6 +71,12 @@ class Memory:
         self._ends = np.append(self._ends, np.uint64(allocation.end))
         return allocation
 
+    def release(self, allocation: Allocation) -> None:
+        """Take a buffer away: its addresses belong to nothing again, and are not given to another."""
+        keep = [a is not allocation for a in self.allocations]
+        self.allocations = [a for a, kept in zip(self.allocations, keep, strict=True) if kept]
+        self._bases, self._ends = self._bases[keep], self._ends[keep]
+
     def extended(self) -> Memory:
         """A memory with the same buffers, to which a launch can add its own without changing this one."""
         return Memory(list(self.allocations), self._next_slot, self._bases, self._ends)

@@ -38,6 +38,7 @@ def emulate(
     workgroups: int | Sequence[int] | Literal["all"] = "all",
     core: Literal["auto", "fast", "reference"] = "auto",
     model: bool = False,
+    image: Allocation | None = None,
 ) -> EmulationResult:
     """Run `grid` workgroups of `block` work-items and say how it went; results are in the buffers of `memory`.
 
@@ -47,7 +48,8 @@ def emulate(
     others) or to those listed. `instruction_budget` counts wave instructions of the whole run. `core` is `fast` (C,
     compiled on first use), `reference` (numpy), or `auto`: fast where a C compiler is, and the reference core for short
     runs that need an instruction only it has. `model` adds modelled counters (cache traffic, LDS bank conflicts), which
-    only the fast core has.
+    only the fast core has. `image` is a buffer of `memory` that `load_image` filled, so that the variables of the code
+    object keep what a launch left in them.
 
     Raises `InputError` for a launch that hardware would refuse, `ToolMissing` where the fast core was asked for and
     cannot be built. What the kernel does wrong is in the result.
@@ -58,7 +60,7 @@ def emulate(
         )
     if core not in ("auto", "fast", "reference"):
         raise InputError(f"There is no core {core!r}.", remedy="Choose auto, fast or reference.")
-    launch = prepare(code_object, kernel_name, grid, block, arguments, memory, dynamic_lds_bytes)
+    launch = prepare(code_object, kernel_name, grid, block, arguments, memory, dynamic_lds_bytes, image)
     if workgroups == "all":
         numbers = list(range(launch.workgroups))
     elif isinstance(workgroups, int):

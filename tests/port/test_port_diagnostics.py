@@ -160,3 +160,34 @@ def test_hipify_perl_speaks_where_it_is_installed() -> None:
     found = perl_lint("a.cu", "__global__ void k(int* p) { __stcs(p, 1); }\n", toolchain)
     assert [(f.line, f.blocker) for f in found] == [(1, False)]
     assert "__stcs" in found[0].message
+
+
+HOST_MATHEMATICS = """\
+#include <cuda_runtime.h>
+#include <rocm-core/rocm_version.h>
+static_assert(ROCM_VERSION_MAJOR >= 5, "this needs ROCm 5");
+template <typename U> U inverse_root(U v) { return U(1) / sqrt(v); }
+template <> float inverse_root(float v) { return rsqrtf(v); }
+template <> double inverse_root(double v) { return rsqrt(v); }
+__global__ void scale(float* y, float s) { y[threadIdx.x] = rsqrtf(y[threadIdx.x] * y[threadIdx.x] + 1.f) * s; }
+float run(float* y, float s) {
+  scale<<<1, 64>>>(y, inverse_root(s * s + 1.f) + (float)inverse_root(2.0) + normcdff(s));
+  return inverse_root(s * s + 3.f) + rcbrtf(s * s + 1.f) + sinpif(s);
+}
+"""
+
+
+def test_mathematics_that_cuda_has_on_the_host_too(tmp_path: Path) -> None:
+    file = tmp_path / "a.cu"
+    file.write_text(HOST_MATHEMATICS)
+    result = port(PortRequest(file, targets=("gfx942",), execute=False))
+    assert [str(d) for d in result.diagnostics] == []
+    assert {"host_math", "rocm_version"} <= {u.name for u in result.shim_uses}
+    assert any(a.rule == "host-mathematics" for r in result.rounds for a in r.applied)
+
+
+def test_half_into_a_builtin_is_cast() -> None:
+    text = "float f(__half x) { return __builtin_amdgcn_rcph(x); }\n"
+    edited, answers = answer(text, [said("no viable conversion from '__half' to '__fp16'", 1, 50)])
+    assert "__builtin_amdgcn_rcph((float)x)" in edited
+    assert [a.rule for a in answers] == ["half-into-a-builtin"]

@@ -5,6 +5,7 @@
 #include <array>
 #include <cassert>
 #include <cfloat>
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <cstddef>
@@ -12,13 +13,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <initializer_list>
+#include <iomanip>
+#include <iostream>
 #include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <random>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -26,6 +33,7 @@
 #include <vector>
 
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -95,6 +103,11 @@ inline unsigned long long block_number = 0;
 #endif
 }  // namespace wavesmith_reference
 
+// Types of the host's side that device code is declared beside.
+enum cudaError { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInvalidConfiguration = 9, cudaErrorInvalidSymbol = 13, cudaErrorInvalidDevice = 101, cudaErrorNotReady = 600, cudaErrorPeerAccessAlreadyEnabled = 704, cudaErrorUnknown = 999 };
+typedef cudaError cudaError_t;
+typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
 struct uint3 { unsigned x, y, z; };
 struct dim3 {
   unsigned x, y, z;
@@ -325,7 +338,9 @@ inline void __nanosleep(unsigned) { wavesmith_reference::yield_now(); }
 [[noreturn]] inline void __trap() { wavesmith_reference::stop(wavesmith_reference::undefined, "the kernel traps"); }
 inline void __brkpt() { __trap(); }
 inline void __prof_trigger(int) {}
-/// What a clock says is another thing under every schedule.
+/// The reading of a clock that a port is given too (see given.py).
+#define WAVESMITH_GIVEN_CLOCK (7ll + 3 * (long long)threadIdx.x + 1000 * (long long)blockIdx.x)
+/// What any other clock says is another thing under every schedule.
 inline long long clock64() { static long long now = 0; return now += 16 + 65536ll * wavesmith_reference::schedule; }
 inline unsigned __smid() { return 0; }
 

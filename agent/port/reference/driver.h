@@ -25,6 +25,12 @@ WAVESMITH_ELEMENTS(char, "int", char)
 WAVESMITH_ELEMENTS(uchar, "uint", char)
 WAVESMITH_ELEMENTS(longlong, "int", long long)
 WAVESMITH_ELEMENTS(ulonglong, "uint", long long)
+/// The name of a type as the compiler spells it, for its record layouts.
+template <class T> std::string type_name() {
+  const std::string text = __PRETTY_FUNCTION__;
+  const size_t at = text.find("T = ") + 4;
+  return text.substr(at, text.rfind(']') - at);
+}
 template <class A> void describe_one() {
   using B = typename std::remove_cv<typename std::remove_reference<A>::type>::type;
   if constexpr (std::is_pointer<B>::value) {
@@ -36,7 +42,7 @@ template <class A> void describe_one() {
     if constexpr (std::is_function<E>::value) printf("{\"kind\":\"other\",\"size\":8}");
     else printf("{\"kind\":\"%s\",\"size\":8,\"element\":\"%s\",\"element_size\":%zu,\"whole\":%zu,\"const\":%s}", nested ? "other" : "pointer", Element<E>::name(), Element<E>::size, whole, std::is_const<P>::value ? "true" : "false");
   } else {
-    printf("{\"kind\":\"%s\",\"size\":%zu,\"element\":\"%s\",\"element_size\":%zu}", std::is_arithmetic<B>::value || std::is_enum<B>::value || strcmp(Element<B>::name(), "raw") ? "value" : "other", sizeof(B), Element<B>::name(), Element<B>::size);
+    printf("{\"kind\":\"%s\",\"size\":%zu,\"element\":\"%s\",\"element_size\":%zu,\"type\":\"%s\"}", std::is_arithmetic<B>::value || std::is_enum<B>::value || strcmp(Element<B>::name(), "raw") ? "value" : "other", sizeof(B), Element<B>::name(), Element<B>::size, type_name<B>().c_str());
   }
 }
 template <class... A> void describe(void (*)(A...)) {
@@ -64,7 +70,8 @@ inline Buffer guarded(size_t size) {
   const size_t rounded = (size + 15) / 16 * 16;
   return {base + far + (pages * page - rounded), size};
 }
-/// input: kernel, grid[3], block[3], shared bytes, argument count, then per argument: 1 + bytes of a buffer, or 0 + raw value.
+/// input: kernel, grid[3], block[3], shared bytes, argument count, then per argument: 1 + bytes of a buffer, or 0 + raw
+/// value, or 2 + raw value + count of pointers in it, then per pointer its place and the bytes of its buffer.
 template <class Make> int run(const char* input, const char* output, unsigned schedule, Make make) {
   static char alternate[65536];
   stack_t s{};
@@ -86,20 +93,31 @@ template <class Make> int run(const char* input, const char* output, unsigned sc
   for (unsigned& v : n) v = r.get<unsigned>();
   const unsigned shared = r.get<unsigned>(), count = r.get<unsigned>();
   std::vector<Buffer> buffers;
-  std::vector<std::array<unsigned char, 256>> values(count);
+  std::vector<std::array<unsigned char, 4096>> values(count);
   std::vector<void*> pointers(count);
   for (unsigned i = 0; i < count; i++) {
-    const unsigned is_buffer = r.get<unsigned>();
-    const unsigned long long bytes = r.get<unsigned long long>();
-    if (is_buffer) {
+    const auto buffer = [&](unsigned char* place) {
+      const unsigned long long bytes = r.get<unsigned long long>();
       Buffer b = guarded(bytes);
-      if (bytes && fread(b.data, bytes, 1, r.file) != 1) return 1;
+      if (bytes && fread(b.data, bytes, 1, r.file) != 1) return false;
       buffers.push_back(b);
-      memcpy(values[i].data(), &b.data, 8);
+      memcpy(place, &b.data, 8);
 #ifdef WAVESMITH_RACES
       ref::watch(b.data, b.size);
 #endif
-    } else if (bytes && fread(values[i].data(), bytes, 1, r.file) != 1) return 1;
+      return true;
+    };
+    const unsigned kind = r.get<unsigned>();
+    if (kind == 1) {
+      if (!buffer(values[i].data())) return 1;
+    } else {
+      const unsigned long long bytes = r.get<unsigned long long>();
+      if (bytes > sizeof values[i] || (bytes && fread(values[i].data(), bytes, 1, r.file) != 1)) return 1;
+      for (unsigned n = kind == 2 ? r.get<unsigned>() : 0; n; n--) {
+        const unsigned long long place = r.get<unsigned long long>();
+        if (place + 8 > sizeof values[i] || !buffer(values[i].data() + place)) return 1;
+      }
+    }
     pointers[i] = values[i].data();
   }
   fclose(r.file);

@@ -8,6 +8,24 @@ static __host__ __device__ __forceinline__ int __ffsll(long long v) { return __b
 }  // namespace wavesmith
 //@ end
 
+//@ entry: host_math
+//@ header: wavesmith_host_math.h
+//@ contract: exact
+//@ note: CUDA's mathematics beyond C's are for the host too, HIP's for the device alone
+#include <cmath>
+static inline __host__ float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+static inline __host__ float rsqrt(float x) { return 1.0f / std::sqrt(x); }
+static inline __host__ double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+static inline __host__ float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
+static inline __host__ double rcbrt(double x) { return 1.0 / std::cbrt(x); }
+static inline __host__ double sinpi(double x) { const double r = std::remainder(x, 2.0); return std::fabs(r) == 1.0 ? 0.0 : std::sin(r * 3.141592653589793); }
+static inline __host__ double cospi(double x) { const double r = std::fabs(std::remainder(x, 2.0)); return r == 0.5 ? 0.0 : std::cos(r * 3.141592653589793); }
+static inline __host__ float sinpif(float x) { return (float)sinpi((double)x); }
+static inline __host__ float cospif(float x) { return (float)cospi((double)x); }
+static inline __host__ double normcdf(double x) { return 0.5 * std::erfc(-x * 0.7071067811865476); }
+static inline __host__ float normcdff(float x) { return (float)normcdf((double)x); }
+//@ end
+
 //@ entry: directed_core
 //@ contract: exact
 namespace wavesmith {

@@ -277,3 +277,14 @@ static inline hipblasStatus_t set_matmul_attribute(hipblasLtMatmulDesc_t d, hipb
 // hipblasGemmEx, hipblasGemmStridedBatchedEx and hipblasGemmBatchedEx then take a hipblasComputeType_t.
 #define HIPBLAS_V2
 //@ end
+
+//@ entry: rocm_version
+//@ header: rocm-core/rocm_version.h
+//@ contract: exact
+//@ note: from HIP's own version, which is ROCm's; the header belongs to a whole installation of ROCm
+#ifndef ROCM_VERSION_MAJOR
+#define ROCM_VERSION_MAJOR HIP_VERSION_MAJOR
+#define ROCM_VERSION_MINOR HIP_VERSION_MINOR
+#define ROCM_VERSION_PATCH HIP_VERSION_PATCH
+#endif
+//@ end
