@@ -42,7 +42,7 @@ def explained(line: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("count", type=int, help="number of programs")
-    parser.add_argument("--start", type=int, default=1000, help="seed of the first one (the test suite uses 0 to 39)")
+    parser.add_argument("--start", type=int, default=1000, help="seed of the first one (the test suite uses 0 to 23)")
     parser.add_argument("--arch", nargs="+", default=["gfx942", "gfx950"])
     arguments = parser.parse_args()
     wrong, lost, done, began = 0, 0, 0, time.monotonic()

@@ -45,6 +45,7 @@ class FastGroup:
         self.run.machine.budget = 1 << 62
         core.ws_open.restype = ctypes.c_void_p
         self.group = ctypes.c_void_p(core.ws_open(ctypes.byref(self.run.machine), number))
+        self.views: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def step(self, wave: int) -> int:
         return int(self.core.ws_step(self.group, wave))
@@ -54,12 +55,11 @@ class FastGroup:
         sgprs, vgprs = ctypes.POINTER(ctypes.c_uint32)(), ctypes.POINTER(ctypes.c_uint32)()
         scc, at = ctypes.c_uint64(), ctypes.c_int64()
         self.core.ws_state(self.group, wave, *(ctypes.byref(x) for x in (sgprs, vgprs, scc, at)))
-        rows = self.program.vector_rows
-        return (
-            np.ctypeslib.as_array(sgprs, (128,)),
-            np.ctypeslib.as_array(vgprs, (rows * 64,)).reshape(rows, 64),
-            int(scc.value != 0),
-        )
+        if wave not in self.views:  # they stay where they are
+            rows = self.program.vector_rows
+            flat = np.ctypeslib.as_array(vgprs, (rows * 64,))
+            self.views[wave] = np.ctypeslib.as_array(sgprs, (128,)), flat.reshape(rows, 64)
+        return *self.views[wave], int(scc.value != 0)
 
     def close(self) -> None:
         self.core.ws_close(self.group)
@@ -94,9 +94,9 @@ def _compare(reference_wave: Wave, group: FastGroup, mnemonic: str, rows: np.nda
                 f"{theirs[row, lane]:#x} ({len(differing)} dwords)"
             )
         ours[...] = theirs
-    for k in range(128):
-        if int(sgprs[k]) != reference_wave.sgpr[k]:
-            out.differences.append(f"{mnemonic}: s{k} {int(sgprs[k]):#x}, reference {reference_wave.sgpr[k]:#x}")
+    for k, value in enumerate(sgprs.tolist()) if sgprs.tolist() != reference_wave.sgpr else ():
+        if value != reference_wave.sgpr[k]:
+            out.differences.append(f"{mnemonic}: s{k} {value:#x}, reference {reference_wave.sgpr[k]:#x}")
             sgprs[k] = reference_wave.sgpr[k]
     if scc != reference_wave.scc:
         out.differences.append(f"{mnemonic}: scc {scc}, reference {reference_wave.scc}")

@@ -22,15 +22,21 @@ LLVM_MC = next((p for n in ("llvm-mc-22", "llvm-mc-21", "llvm-mc") if (p := shut
 LINE = re.compile(r"\t(.*?)\s*// ([0-9A-F]{12}): ((?:[0-9A-F]{8} ?)+)")
 
 
-def objdump(path: Path) -> Iterator[tuple[str, int, bytes]]:
-    """Text, address and bytes of every instruction llvm-objdump finds."""
+FILE = re.compile(r"(.*):\tfile format ")
+
+
+def objdump(paths: list[Path]) -> Iterator[tuple[str, str, int, bytes]]:
+    """File name, text, address and bytes of every instruction llvm-objdump finds."""
     assert OBJDUMP is not None
-    out = subprocess.run([OBJDUMP, "-d", str(path)], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([OBJDUMP, "-d", *map(str, paths)], capture_output=True, text=True, check=True).stdout
+    name = ""
     for line in out.splitlines():
         if match := LINE.match(line):
             words = match[3].split()
             raw = b"".join(int(w, 16).to_bytes(4, "little") for w in words)
-            yield re.sub(r"\s+", " ", match[1].strip()), int(match[2], 16), raw
+            yield name, re.sub(r"\s+", " ", match[1].strip()), int(match[2], 16), raw
+        elif match := FILE.match(line):
+            name = Path(match[1]).stem
 
 
 @pytest.mark.skipif(OBJDUMP is None, reason="needs llvm-objdump")
@@ -40,17 +46,17 @@ def test_every_instruction_of_the_corpus_reads_as_llvm_reads_it(
 ) -> None:
     seen: set[tuple[bytes, str]] = set()
     wrong = []
-    for code, name in {code: name for name, code in corpus_code[arch].items()}.items():  # HIP kernels share objects
-        path = tmp_path / f"{name}.hsaco"
-        path.write_bytes(code)
-        image = load_code_object(code).elf.image
-        for want, address, raw in objdump(path):
-            if (raw, want) in seen:
-                continue
-            seen.add((raw, want))
-            instruction = decode(image, address, arch)
-            if text(instruction) != want or instruction.size != len(raw):
-                wrong.append((name, hex(address), want, text(instruction)))
+    objects = {code: name for name, code in corpus_code[arch].items()}  # HIP kernels share them
+    for code, name in objects.items():
+        (tmp_path / f"{name}.hsaco").write_bytes(code)
+    images = {name: load_code_object(code).elf.image for code, name in objects.items()}
+    for name, want, address, raw in objdump([tmp_path / f"{name}.hsaco" for name in images]):
+        if (raw, want) in seen:
+            continue
+        seen.add((raw, want))
+        instruction = decode(images[name], address, arch)
+        if text(instruction) != want or instruction.size != len(raw):
+            wrong.append((name, hex(address), want, text(instruction)))
     assert len(seen) > 5000
     assert not wrong, wrong[:10]
 

@@ -18,6 +18,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("start", [0, 20])
+@pytest.mark.parametrize("start", [0, 8, 16])
 def test_random_programs_agree_with_the_host(start: int, tmp_path: Path) -> None:
-    assert not differences(range(start, start + 20), ("gfx942", "gfx950"), tmp_path)
+    assert not differences(range(start, start + 8), ("gfx942", "gfx950"), tmp_path)
