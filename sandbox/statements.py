@@ -17,6 +17,7 @@ _NAMES = {
     "lds_bytes": "LDS bytes per workgroup",
     "cas_loop_count": "compare-and-swap loops",
     "instructions": "instructions",
+    "lds_bank_conflicts": "cycles lost to LDS bank conflicts",
 }
 
 
@@ -46,6 +47,12 @@ def counted_statement(moved: Mapping[str, tuple[float, float]]) -> str:
 
 def _times(factor: float) -> str:
     return f"{factor:.0f}x" if factor >= 10 or factor == int(factor) else f"{factor:.2f}x"
+
+
+def predicted_statement(moved: Mapping[str, tuple[float, float]]) -> str:
+    """`predicted LDS bank conflicts 992 -> 0`: of the emulator's models, which know no time."""
+    parts = ", ".join(f"{metric_name(name)} {before:g} -> {after:g}" for name, (before, after) in moved.items())
+    return f"predicted {parts} by a model of the hardware; not measured"
 
 
 def modelled_statement(ratio: float, model: str) -> str:

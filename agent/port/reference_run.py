@@ -123,12 +123,13 @@ def _read_run(output: Path, code: int, sizes: Sequence[int]) -> ReferenceRun:
 
 
 def build_reference(
-    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = (), *, races: bool = False
-) -> ReferenceProgram:
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = (), *,
+    races: bool = False, lanes: int = 32,
+) -> ReferenceProgram:  # fmt: skip
     """Compile the program of `reference_tree`; raises `ReferenceBuildError` when it does not build.
 
     `folders` of the tree are searched for includes. With `races` a launch ends as a `race` when two threads use
-    the same memory in an order that nothing settles.
+    the same memory in an order that nothing settles. `lanes` of a warp: 32 is CUDA, 64 HIP on a CDNA GPU.
     """
     key = hashlib.sha256(
         "\0".join(
@@ -138,6 +139,7 @@ def build_reference(
                 toolchain.digest,
                 unit,
                 str(races),
+                str(lanes),
                 *folders,
                 *(f"{n}\0{t}" for n, t in sorted(files.items())),
             ]
@@ -146,7 +148,9 @@ def build_reference(
     cache = CompileCache.default()
     blobs = cache.load(f"{key}") if cache is not None else None
     if blobs is None:
-        blobs = _compile(files, unit, toolchain, folders, races)
+        blobs = _compile(
+            files, unit, toolchain, folders, (*(_RACE_FLAGS if races else ()), f"-DWAVESMITH_LANES={lanes}")
+        )
         if cache is not None:
             cache.store(key, blobs)
     if "errors" in blobs:
@@ -185,7 +189,7 @@ def _complaints(stderr: str) -> list[Complaint]:
 
 
 def _compile(
-    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], races: bool
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], more: Sequence[str]
 ) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="wavesmith-reference-") as name:
         folder = Path(name)
@@ -196,7 +200,7 @@ def _compile(
         flags = [
             "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", "-fwrapv", "-fsanitize=bounds", "-fsanitize-trap=all",
             "-ftrivial-auto-var-init=zero", "-Xclang", "-no-enable-noundef-analysis",
-            "-ffp-contract=on", *_cpu_flags(), *(_RACE_FLAGS if races else ()),
+            "-ffp-contract=on", *_cpu_flags(), *more,
         ]  # fmt: skip
         command = [
             str(toolchain.clang), "-x", "c++", *flags, *model_flags(flags, toolchain, folder / "wavesmith_reference"),

@@ -238,15 +238,15 @@ def compare(p: ParameterInfo, given: bytes, outcomes: Sequence[bytes], got: byte
     Integers by bits, floating point by relative tolerance; where the schedules disagree about a floating-point number,
     the port's must lie near what they give. Raises nothing; lengths are equal by construction.
     """
-    before, z = _decode(p, given), _decode(p, got)
-    x, *others = (_decode(p, data) for data in outcomes)
-    stable = np.logical_and.reduce([_same(p, x, y) for y in others]) if others else np.ones(len(x), np.bool_)
-    changed = ~_same(p, before, x) | ~stable
-    wrong = stable & ~_same(p, x, z)
+    before, z = decode_buffer(p, given), decode_buffer(p, got)
+    x, *others = (decode_buffer(p, data) for data in outcomes)
+    stable = np.logical_and.reduce([same(p, x, y) for y in others]) if others else np.ones(len(x), np.bool_)
+    changed = ~same(p, before, x) | ~stable
+    wrong = stable & ~same(p, x, z)
     if bool(wrong.any()) and not bool(stable.all()):  # places that came out alike by chance, among permuted ones
         mixed = np.flatnonzero(~stable | wrong)
         sorted_ = [np.sort(v[mixed]) for v in (x, *others, z)]
-        if all(bool(_same(p, sorted_[0], s).all()) for s in sorted_[1:]):
+        if all(bool(same(p, sorted_[0], s).all()) for s in sorted_[1:]):
             return Comparison(None, unordered=int(mixed.size), compared=int((changed | wrong).sum()))
     if bool(wrong.any()):
         at = int(np.flatnonzero(wrong)[0])
@@ -257,8 +257,8 @@ def compare(p: ParameterInfo, given: bytes, outcomes: Sequence[bytes], got: byte
     if not loose.size:
         return Comparison(None, compared=int(changed.sum()))
     sets = [np.sort(v[loose]) for v in (x, *others, z)]
-    if all(bool(_same(p, sets[0], s).all()) for s in sets[1:-1]):
-        if bool(_same(p, sets[0], sets[-1]).all()):
+    if all(bool(same(p, sets[0], s).all()) for s in sets[1:-1]):
+        if bool(same(p, sets[0], sets[-1]).all()):
             return Comparison(None, unordered=loose.size, compared=int(changed.sum()))
         return Comparison(f"{loose.size} elements hold other values than the original's, in whatever order")
     near = int(_between(np.stack([v[loose] for v in (x, *others)]), z[loose]).sum()) if p.element in FLOATS else 0
@@ -274,7 +274,8 @@ def _between(seen: Values, got: Values) -> npt.NDArray[np.bool_]:
     return inside
 
 
-def _same(p: ParameterInfo, a: Values, b: Values) -> npt.NDArray[np.bool_]:
+def same(p: ParameterInfo, a: Values, b: Values) -> npt.NDArray[np.bool_]:
+    """Per element, whether two results are equal but for rounding."""
     if p.element not in FLOATS:
         return np.equal(a, b)
     width = min(p.element_bytes, 4 if p.single else 8) if p.element == "float" else 2
@@ -287,7 +288,8 @@ def _same(p: ParameterInfo, a: Values, b: Values) -> npt.NDArray[np.bool_]:
     return equal
 
 
-def _decode(p: ParameterInfo, data: bytes) -> Values:
+def decode_buffer(p: ParameterInfo, data: bytes) -> Values:
+    """What a buffer holds, by element: floating types as float64."""
     if p.element == "half":
         return np.frombuffer(data, np.float16).astype(np.float64)
     if p.element == "bfloat16":
