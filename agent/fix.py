@@ -30,10 +30,11 @@ class SkillProposer:
         matches = match(measured.kernel, measured.facts, self.target, self.library)
         kept = {a.proposal.origin for a in history if a.fate in (Fate.KEPT, Fate.STEP)}
         matched = {m.skill.id for m in matches.matches}
+        untried = matched - {a.proposal.origin for a in history}
         unmatched = [Unmatched(u.skill.id, u.skill.data.title, u.reason) for u in matches.unmet]
         proposals: list[Proposal] = []
         for found in matches.matches:
-            obstacle = _obstacle(found, measured, kept, matched) or self._untimed(found)
+            obstacle = _obstacle(found, measured, kept, matched, untried) or self._untimed(found)
             if obstacle:
                 unmatched.append(Unmatched(found.skill.id, found.skill.data.title, obstacle))
             else:
@@ -48,7 +49,7 @@ class SkillProposer:
         )
 
 
-def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[str]) -> str:
+def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[str], untried: set[str]) -> str:
     """Why a match is not proposed now; empty when it is."""
     data = found.skill.data
     if data.kind == "repair" and measured.builds:
@@ -56,7 +57,7 @@ def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[
     conflicts = sorted(kept & set(data.conflicts))
     if conflicts:
         return f"it conflicts with {', '.join(conflicts)}, which was kept"
-    waiting = sorted((set(data.requires) & matched) - kept)
+    waiting = sorted(((set(data.requires) & matched) - kept) | (set(data.after) & untried))
     if waiting:
         return f"it comes after {', '.join(waiting)}"
     return ""

@@ -26,6 +26,7 @@ from agent.report_build import build_report
 from agent.report_folder import write_folder
 from agent.search import Proposer, Search
 from agent.versions import toolchain_versions
+from sandbox.verdict import Speed
 from skills.skill import load_library
 
 
@@ -59,7 +60,9 @@ def optimize(
         if helper is not None:
             work = put_to_work(helper, seeded, folder, Workplace(bench, library, meter, progress))
             proposer = work.guide(proposer)
-        found = Search(baseline.measurement, proposer, bench, request.options.budget, progress, meter=meter).run()
+        least = min(request.options.require.speed, Speed.STATIC)
+        budget = request.options.budget
+        found = Search(baseline.measurement, proposer, bench, budget, progress, meter=meter, least=least).run()
         evaluations, confirmed = meter.evaluations, Confirmed(found)
         if work is not None and helper is not None:
             fresh = bench_for(with_fresh_inputs(seeded), baseline, progress)

@@ -138,11 +138,8 @@ def _port_note(name: str, result: PortResult) -> str:
 def _note(driven: Driven) -> str:
     if not driven.launches:
         return f"{driven.kernel.name} was not run: {driven.reason}"
-    sizes = ", ".join(
-        f"grid {'x'.join(map(str, s.grid))} block {'x'.join(map(str, s.block))} size {s.size}"
-        for s in (launch.shape for launch in driven.launches)
-    )
-    return f"{driven.kernel.name}: launches made up from its signature and compared with a CPU: {sizes}"
+    shapes = "; ".join(str(launch.shape) for launch in driven.launches)
+    return f"{driven.kernel.name}: launches made up from its signature and compared with a CPU: {shapes}"
 
 
 def measurement_of(program: Program, runs: Mapping[str, Sequence[Run]], request: JobRequest) -> Measurement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.candidate import Judgement, Measurement, Proposal
 from agent.events import Progress
@@ -26,8 +26,10 @@ from sandbox.gain import (
 )
 from sandbox.gate import Gate
 from sandbox.kernel import Kernel
-from sandbox.statements import correctness_statement
-from sandbox.verdict import Accepted, CompileFailed, Correctness, Crashed, Inconclusive, NoGain, Speed, Verdict
+from sandbox.profiler.static import compare_static
+from sandbox.statements import correctness_statement, static_statement
+from sandbox.target import Target
+from sandbox.verdict import Accepted, CompileFailed, Correctness, Crashed, Gain, Inconclusive, NoGain, Speed, Verdict
 
 _SLOWER = 8
 """A candidate may take so many times the instructions of the file before its run is given up."""
@@ -145,10 +147,12 @@ class HipBench:
         if counts is None:
             return static
         counted = improvement_in_counts(*counts, expects)
-        if counted.gain is not None or static.gain is not None:
-            return counted if counted.gain is not None else static
+        if counted.gain is not None:
+            return Improvement(_with_price(counted.gain, parent, program, self.request.target))
+        if static.gain is not None:
+            return static
         predicted = modelled_improvement(*counts, expects)
-        return predicted if predicted.gain is not None else static
+        return predicted if predicted.gain is not None or not COUNTED.keys() & expects.keys() else counted
 
     def _counts(self, parent: Program, program: Program) -> tuple[dict[str, int], dict[str, int]] | None:
         """Counters of all launches of the kernels whose code is not the parent's; None when one was not run."""
@@ -179,6 +183,15 @@ class HipBench:
         if gain.gain is not None:
             verdict = Accepted(level, gain.gain.level, gain.gain, checks=gate.checks())
         return Judgement(verdict, statements, changes, doubt)
+
+
+def _with_price(gain: Gain, parent: Program, program: Program, target: Target) -> Gain:
+    """The gain with what got worse in the code objects for it."""
+    worse: dict[str, tuple[float, float]] = {}
+    for name, old in parent.profiles.items():
+        if (new := program.profiles.get(name)) is not None:
+            worse |= compare_static(old, new, {}, target).worsened
+    return replace(gain, statement=f"{gain.statement}; {static_statement(worse)}") if worse else gain
 
 
 def _not_ended(driven: Driven, runs: tuple[Run, ...]) -> Crashed | Inconclusive | None:

@@ -49,16 +49,11 @@ def judge_kernel(gate: Gate, driven: Driven, runs: Sequence[Run]) -> Compared:
             raced += 1
             continue
         for f in wrong:
-            gate.fail(f.check, f"{driven.kernel.name}, {_words(launch)}: {f.message}")
+            gate.fail(f.check, f"{driven.kernel.name}, {launch.shape}: {f.message}")
         compared += 1
         elements += sum(f.elements for f in found)
         free += sum(f.free for f in found)
     return Compared(compared, elements, free, raced)
-
-
-def _words(launch: Launch) -> str:
-    grid, block = ("x".join(map(str, d)) for d in (launch.shape.grid, launch.shape.block))
-    return f"grid {grid}, block {block}, size {launch.shape.size}"
 
 
 def _judge_findings(gate: Gate, driven: Driven, own: Run, run: Run) -> None:

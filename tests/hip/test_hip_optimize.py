@@ -169,3 +169,50 @@ def test_what_a_hip_file_does_not_take_is_named(tmp_path: Path, capsys: pytest.C
         code, _ = optimize(tmp_path, "k.hip", HIP, *words)
         assert code == 2, words
     assert json.dumps(capsys.readouterr().err).count("HIP") >= 3
+
+
+TRANSPOSE = (
+    HEAD
+    + """
+__global__ void transpose(const float* x, float* y, int rows, int cols) {
+  __shared__ float tile[32][32];
+  const int c = blockIdx.x * 32 + threadIdx.x, r = blockIdx.y * 32 + threadIdx.y;
+  if (r < rows && c < cols) tile[threadIdx.y][threadIdx.x] = x[r * cols + c];
+  __syncthreads();
+  const int tc = blockIdx.y * 32 + threadIdx.x, tr = blockIdx.x * 32 + threadIdx.y;
+  if (tr < cols && tc < rows) y[tr * rows + tc] = tile[threadIdx.x][threadIdx.y];
+}
+void launch(const float* x, float* y, int n) { transpose<<<dim3(2, 2), dim3(32, 32)>>>(x, y, n, n); }
+"""
+)
+
+
+def test_what_only_a_model_shows_is_offered_and_not_called_a_gain(tmp_path: Path) -> None:
+    code, report = optimize(tmp_path, "t.hip", TRANSPOSE)
+    assert (code, report.outcome, report.artifacts.patch) == (5, "inconclusive", None), report.summary
+    (offer,) = report.offers
+    assert (offer.correctness, offer.speed) == ("emulated", "modelled") and "not measured" in offer.reason
+    assert "[32 + 1]" in (tmp_path / "out" / offer.patch).read_text()
+    code, report = optimize(tmp_path, "t.hip", TRANSPOSE, "--require", "modelled")
+    assert (code, report.speed.level) == (0, "modelled") and "predicted" in report.summary.lower()
+
+
+def test_a_scatter_of_random_rows_is_left_alone(tmp_path: Path) -> None:
+    text = HEAD + (
+        "__global__ void scatter(const float* x, const int* rows, float* out, int n) {\n"
+        "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += 64) atomicAdd(&out[rows[i]], x[i]);\n}\n"
+        "void launch(const float* x, const int* rows, float* out) { scatter<<<1, 64>>>(x, rows, out, 4096); }\n"
+    )
+    code, report = optimize(tmp_path, "s.hip", text)
+    assert code == 3, report.summary
+    tried = {a.origin: a.reason for a in report.attempts}
+    assert "no count of the emulated run moved" in tried["register-cache-for-scatter"]
+
+
+def test_spills_that_go_are_told_with_their_price(tmp_path: Path) -> None:
+    kernel = Path(__file__).parents[2] / "benchmarks/suite_hip/register_rows/kernel.hip"
+    code, report = optimize(tmp_path, "rows.hip", kernel.read_text())
+    assert code == 0 and report.speed.level == "counted"
+    assert "occupancy (waves per SIMD) 4 -> 2" in report.speed.statement
+    spilled = {m["vgpr_spill_count"] for m in (k.metrics for k in (*report.baseline.kernels, *report.result))}
+    assert 0 in spilled and max(spilled) > 0

@@ -11,6 +11,7 @@ from tree_sitter import Node
 from sandbox.hip_source import Edit
 from sandbox.kernel import Kernel
 from sandbox.target import Target
+from skills.cuda_atomics import SUMMED_TYPES, NotAssuredError, element_type, only_in, own_name
 from skills.cuda_edit import rewritten
 from skills.cuda_guards import GuardError, nest_guards, top_level_guards
 from skills.cuda_tree import (
@@ -51,14 +52,6 @@ __device__ __forceinline__ void {HELPER}(T* address, T value) {{
   __syncthreads();
 }}
 """
-_TYPES = frozenset(
-    {"int", "unsigned", "unsigned int", "unsigned long long", "unsigned long long int", "float", "double", "int32_t",
-     "uint32_t", "uint"}
-)  # fmt: skip
-
-
-class NotAssuredError(Exception):
-    """The kernel's results would not be assured; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ def _groups(tree: KernelTree) -> list[Group]:
         if len(given) == 2 and statement_of(call) is not None and _holds_at_the_end(tree, given[0]):
             found.setdefault(re.sub(r"\s+", " ", tree.file.slice(given[0])), []).append(call)
     groups = [g for address, calls in found.items() if (g := _group(tree, address, calls)) is not None]
-    shared = [g for g in groups if _only_in(tree, g, [c for o in groups if o.base == g.base for c in o.calls])]
+    shared = [g for g in groups if only_in(tree, g.base, [c for o in groups if o.base == g.base for c in o.calls])]
     if not shared:
         raise NotAssuredError("no atomic whose address is the same for all threads of a block")
     return shared
@@ -128,33 +121,10 @@ def _holds_at_the_end(tree: KernelTree, address: Node) -> bool:
 def _group(tree: KernelTree, address: str, calls: Sequence[Node]) -> Group | None:
     given = arguments(calls[0])[0]
     base = root_name(tree.file, given)
-    type_ = _element_type(tree, given, base)
+    type_ = element_type(tree, given)
     if type_ is None or any(_one_thread(tree, c) for c in calls):
         return None
     return Group(address, type_, base, tuple(calls))
-
-
-def _element_type(tree: KernelTree, address: Node, base: str) -> str | None:
-    """What the address points to; None where that is not one of the types that both atomics and shuffles know."""
-    if address.type == "cast_expression":
-        described = address.child_by_field_name("type")
-        text = tree.file.slice(described) if described is not None else ""
-        type_ = re.sub(r"\s*\*\s*$", "", text) if text.count("*") == 1 else ""
-    else:
-        variable = tree.variables.get(base)
-        if variable is not None:
-            type_ = variable.type if variable.pointer and not variable.constant else ""
-        else:
-            declared = re.search(rf"__device__\s+([\w\s]+?)\s+{base}\s*[\[;=]", tree.file.text)
-            type_ = declared[1] if declared else ""
-    templates = re.search(rf"\b(?:typename|class)\s+{re.escape(type_)}\b", tree.file.text) if type_ else None
-    return type_ if type_ in _TYPES or templates else None
-
-
-def _only_in(tree: KernelTree, group: Group, calls: Sequence[Node]) -> bool:
-    """Whether the kernel does nothing else with the memory of a group: its sum arrives later than before."""
-    inside = [(c.start_byte, c.end_byte) for c in calls]
-    return all(any(a <= use.start_byte < b for a, b in inside) for use in tree.uses(group.base))
 
 
 _FIRST_THREAD = re.compile(r"threadIdx\s*\.\s*x\s*==\s*0|0\s*==\s*threadIdx\s*\.\s*x|!\s*threadIdx\s*\.\s*x")
@@ -220,16 +190,7 @@ def _check(tree: KernelTree) -> None:
 def _names(file: CudaFile, groups: Sequence[Group]) -> dict[Group, str]:
     """A name of its own for each sum."""
     taken = set(re.findall(r"\w+", file.text))
-    names: dict[Group, str] = {}
-    for group in groups:
-        name = stem = f"{group.base}_sum"
-        number = 1
-        while name in taken:
-            number += 1
-            name = f"{stem}{number}"
-        taken.add(name)
-        names[group] = name
-    return names
+    return {group: own_name(f"{group.base}_sum", taken) for group in groups}
 
 
 _LITERAL = {"float": r"\d+\.?\d*f|\d+", "double": r"\d+\.?\d*"}
@@ -238,7 +199,7 @@ _LITERAL = {"float": r"\d+\.?\d*f|\d+", "double": r"\d+\.?\d*"}
 def _value(tree: KernelTree, group: Group, value: Node) -> str:
     """The value as text, converted as the atomic's parameter converts it."""
     text = tree.file.slice(value)
-    whole = group.type not in ("float", "double") and group.type in _TYPES
+    whole = group.type not in ("float", "double") and group.type in SUMMED_TYPES
     if _has_type(tree, value, group.type) or (whole and tree.type_of_integers(value)):
         return text
     if value.type == "cast_expression" and re.match(rf"\(\s*{re.escape(group.type)}\s*\)", text):
