@@ -50,6 +50,8 @@ class Variable:
     parameter: bool = False
     constant: bool = False
     """Declared `const`, as what a pointer points to."""
+    restricted: bool = False
+    """A pointer declared `__restrict__`."""
 
 
 class CudaFile:
@@ -361,7 +363,8 @@ def _variable(file: CudaFile, declared: Node, declarator: Node, *, parameter: bo
         return None
     head = [c for c in declared.children if c.start_byte < declarator.start_byte]
     constant = any(c.type == "type_qualifier" and file.slice(c) in ("const", "constexpr") for c in head)
-    return Variable(file.slice(node), file.slice(type_), pointer, declared, value, parameter, constant)
+    restricted = re.search(r"\b__restrict(?:__)?\b", file.slice(declared)) is not None
+    return Variable(file.slice(node), file.slice(type_), pointer, declared, value, parameter, constant, restricted)
 
 
 def statements(node: Node) -> Sequence[Node]:

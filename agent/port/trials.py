@@ -42,7 +42,7 @@ class Shape:
 
 
 _INNER = re.compile(r"dim|width|cols?\b|columns|channels|hidden|embed|stride|^[DK]$")
-INNER_LENGTH = 32
+INNER_LENGTHS = (128, 32)
 
 
 def shapes(
@@ -54,7 +54,9 @@ def shapes(
     dynamic = re.search(r"extern\s+__shared__", source.masked[function.body.start : function.body.end]) is not None
     outer = re.search(r"extern\s+__shared__", source.masked) is not None
     seen: set[Shape] = set()
-    inner = [INNER_LENGTH, 0] if any(_INNER.search(p.name) and "*" not in p.type for p in function.parameters) else [0]
+    inner = (
+        [*INNER_LENGTHS, 0] if any(_INNER.search(p.name) and "*" not in p.type for p in function.parameters) else [0]
+    )
     own = list(small_launches(source, function))
     for grid, block, shared in [*own, *_derived(source, body, function, template_values)]:
         threads = block[0] * block[1] * block[2]
