@@ -84,6 +84,7 @@ def static_improvement(
 
 COUNTED = {
     "executed_lane_atomics": "lane_atomics",
+    "executed_atomics_on_one_address": "lane_atomics_one_address",
     "executed_instructions": "SQ_INSTS",
     "executed_lds_atomics": "lds_lane_atomics",
     "executed_vector_loads": "SQ_INSTS_VMEM_RD",

@@ -46,14 +46,27 @@ def _is_last(tree: KernelTree, node: Node) -> bool:
     return bool(own) and own[-1].id == node.id
 
 
-def nest_guards(tree: KernelTree, guards: Sequence[Node]) -> tuple[list[Edit], str]:
-    """Each guard as the opposite condition around what follows it, indented; the lines that close them come beside."""
+def without_last_return(tree: KernelTree) -> list[Edit]:
+    """The `return;` that a body ends with taken out: what is added behind it has to be reached."""
+    last = next(iter(reversed(statements(tree.body))), None)
+    if last is None or last.type != "return_statement":
+        return []
+    start, end = tree.file.start(last), tree.file.end(last)
+    line = tree.file.text.rfind("\n", 0, start) + 1
+    alone = not tree.file.text[line:start].strip() and tree.file.text[end : end + 1] == "\n"
+    return [Edit(line, end + 1, "") if alone else Edit(start, end, "")]
+
+
+def nest_guards(tree: KernelTree, guards: Sequence[Node], indent: str) -> tuple[list[Edit], str]:
+    """Each guard as the opposite condition around what follows it, indented; the lines that close them come beside.
+
+    `indent` is that of the body's statements.
+    """
     if not guards:
         return [], ""
     file, text = tree.file, tree.file.text
     edits = [file.replace(g, f"if ({_opposite(tree, g)}) {{") for g in guards]
     body_end = file.end(tree.body) - 1
-    indent = file.indent(guards[0])
     step = "\t" if indent.startswith("\t") else "  " if len(indent) <= 2 else " " * len(indent)
     starts = [file.end(g) for g in guards]
     replaced = [(file.start(g), file.end(g)) for g in guards]

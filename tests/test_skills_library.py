@@ -97,7 +97,8 @@ def test_hip_after_compiles(case: Case, arch: str) -> None:
     from sandbox.toolchain import prepare_toolchain
 
     assert case.after is not None
-    tree = SourceTree({case.after.filename: case.after.source}, flags=("-Wall", "-Wextra", "-Wno-unused-parameter"))
+    warnings = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-sign-compare")
+    tree = SourceTree({case.after.filename: case.after.source}, flags=warnings)
     build = compile_hip(tree, case.after.filename, arch, prepare_toolchain())
     assert [str(d) for d in build.diagnostics] == []
     assert build.code_object is not None and build.kernels

@@ -16,10 +16,11 @@ from agent.port.request import PortRequest, Project, ProjectFile
 from agent.shims.generate import ShimPlan
 from sandbox.emulator.loader import CodeObject, load_code_object
 from sandbox.errors import InputError
-from sandbox.hip import HipBuild, compile_hip, disassemble
+from sandbox.hip import HipBuild, compile_hip
 from sandbox.hip_checks import check_balanced
 from sandbox.hip_source import HipSource
 from sandbox.kernel import Kernel
+from sandbox.profiler.amdgcn import instructions
 from sandbox.profiler.metrics import Profile
 from sandbox.profiler.static import asm_profile
 from sandbox.target import Target
@@ -61,7 +62,8 @@ class DeviceKernel:
     name: str
     found: Found
     profile: Profile
-    instructions: tuple[str, ...]
+    code: tuple[str, ...]
+    """Its instructions as text."""
 
     @property
     def function(self) -> str:
@@ -95,7 +97,7 @@ class Program:
     def changed_from(self, other: Program) -> tuple[str, ...]:
         """Symbols of the other's kernels whose code is not the same here, missing ones among them."""
         mine = self.kernels
-        return tuple(s for s, k in other.kernels.items() if s not in mine or mine[s].instructions != k.instructions)
+        return tuple(s for s, k in other.kernels.items() if s not in mine or mine[s].code != k.code)
 
 
 @dataclass(frozen=True)
@@ -119,14 +121,12 @@ class Compiler:
             again, text_assembly = self._build(kernel, text)
             build, assembly = (again, text_assembly) if again.ok else (build, assembly)
         code = build.code_object or b""
-        instructions = disassemble(code, self.toolchain) if build.kernels else {}
         kernels: dict[str, DeviceKernel] = {}
         for found in found_kernels(build.kernels, kernel.filename, project_of(kernel)):
             symbol = found.kernel.symbol
             block = (threads or {}).get(found.function.name)
             profile = asm_profile(assembly, symbol, self.target, threads_per_workgroup=block)
-            body = _without_addresses(instructions.get(symbol, ()))
-            kernels[symbol] = DeviceKernel(spell(found.kernel.name), found, profile, body)
+            kernels[symbol] = DeviceKernel(spell(found.kernel.name), found, profile, _code_of(assembly, symbol))
         return Program(kernel, kernels, object_bytes=code)
 
     def _build(self, kernel: Kernel, text: str) -> tuple[HipBuild, str]:
@@ -150,9 +150,7 @@ def _failures(build: HipBuild) -> tuple[Failure, ...]:
     return tuple(seen.values())
 
 
-_ADDRESS = re.compile(r"0x[0-9a-f]+ <[^>]*>|<[^>]*>")
-
-
-def _without_addresses(instructions: tuple[str, ...]) -> tuple[str, ...]:
-    """Instructions as text, without the places in the code object that branches name beside their distance."""
-    return tuple(_ADDRESS.sub("", i) for i in instructions)
+def _code_of(assembly: str, symbol: str) -> tuple[str, ...]:
+    """A kernel's instructions as text, the same wherever in the file it stands."""
+    code = (f"{i.mnemonic} {i.operands}" for i in instructions(assembly, symbol))
+    return tuple(re.sub(r"\.LBB\d+_", ".LBB_", line) for line in code)

@@ -216,3 +216,26 @@ def test_spills_that_go_are_told_with_their_price(tmp_path: Path) -> None:
     assert "occupancy (waves per SIMD) 4 -> 2" in report.speed.statement
     spilled = {m["vgpr_spill_count"] for m in (k.metrics for k in (*report.baseline.kernels, *report.result))}
     assert 0 in spilled and max(spilled) > 0
+
+
+HIDDEN = HEAD + """
+// größer als null, naïve gezählt
+namespace {
+template <typename T, int N = 4>
+__global__ __launch_bounds__(N * 64) void count_positive(const T* __restrict__ x, int* count, int n) {
+  const int first = (blockIdx.x * blockDim.x + threadIdx.x) * N;
+  #pragma unroll
+  for (int j = 0; j < N; j++) {
+    if (first + j < n && x[first + j] > T(0)) atomicAdd(count, 1);  // größer
+  }
+}
+}  // namespace
+void go(const float* x, int* count, int n) { count_positive<float><<<2, 256>>>(x, count, n); }
+"""
+
+
+def test_kernels_of_an_anonymous_namespace_are_run_and_other_letters_kept(tmp_path: Path) -> None:
+    code, report = optimize(tmp_path, "k.hip", HIDDEN)
+    assert code == 0 and report.baseline.launches > 0, report.summary
+    patched = (tmp_path / "out/patched/k.hip").read_text()
+    assert "count_sum += 1;  // größer" in patched and "naïve gezählt" in patched

@@ -13,7 +13,7 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.cuda_atomics import SUMMED_TYPES, NotAssuredError, element_type, only_in, own_name
 from skills.cuda_edit import rewritten
-from skills.cuda_guards import GuardError, nest_guards, top_level_guards
+from skills.cuda_guards import GuardError, nest_guards, top_level_guards, without_last_return
 from skills.cuda_tree import (
     BARRIERS,
     ORDERS,
@@ -160,18 +160,28 @@ def _edits(tree: KernelTree, groups: Sequence[Group]) -> list[Edit]:
     _check(tree)
     guards = top_level_guards(tree)
     names = _names(file, groups)
-    inner = file.indent(tree.body.named_children[0]) if tree.body.named_children else "  "
-    opening, closing = file.start(tree.body) + 1, file.end(tree.body) - 1
+    inner, opened, closed = _lines(tree)
     declared = "".join(f"\n{inner}{g.type} {names[g]} = 0;" for g in groups)
-    edits = [*file.helper(HELPER, _HELPER_TEXT), Edit(opening, opening, declared)]
+    edits = [*file.helper(HELPER, _HELPER_TEXT), Edit(opened.start, opened.end, declared + opened.text)]
     for group in groups:
         for call in group.calls:
             edits.append(file.replace(call, f"{names[group]} += {_value(tree, group, arguments(call)[1])}"))
-    nested, closed = nest_guards(tree, guards)
+    nested, ends = nest_guards(tree, guards, inner)
+    added = ends + "".join(f"{inner}{HELPER}({g.address}, {names[g]});\n" for g in groups)
+    return [*edits, *nested, *without_last_return(tree), Edit(closed.start, closed.end, closed.text + added)]
+
+
+def _lines(tree: KernelTree) -> tuple[str, Edit, Edit]:
+    """The indentation of the body, and what makes room behind its opening and in front of its closing brace."""
+    file, own = tree.file, tree.body.named_children
+    opening, closing = file.start(tree.body) + 1, file.end(tree.body) - 1
     line = file.text.rfind("\n", 0, closing) + 1
-    at = line if not file.text[line:closing].strip() else closing
-    added = closed + "".join(f"{inner}{HELPER}({g.address}, {names[g]});\n" for g in groups)
-    return [*edits, *nested, Edit(at, at, added if at == line else f"\n{added}")]
+    alone = not file.text[line:closing].strip()
+    end = Edit(line, line, "") if alone else Edit(max(opening, file.end(own[-1])) if own else closing, closing, "\n")
+    if own and "\n" not in file.text[opening : file.start(own[0])]:
+        inner = file.indent(tree.node) + "  "
+        return inner, Edit(opening, file.start(own[0]), f"\n{inner}"), end
+    return file.indent(own[0]) if own else "  ", Edit(opening, opening, ""), end
 
 
 def _check(tree: KernelTree) -> None:
