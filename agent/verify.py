@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +13,7 @@ from agent.job import JobRequest, Outcome, Requirement
 from agent.languages import baseline_of, bench_for
 from agent.report import CorrectnessPart, FailurePart, SpeedPart
 from agent.report_build import correctness_part, failure_parts, speed_part
+from sandbox.errors import InputError
 from sandbox.kernel import Kernel
 from sandbox.verdict import Accepted, Inconclusive, NoGain, Verdict
 
@@ -38,6 +40,12 @@ def verify(request: JobRequest, candidate: Kernel, progress: Progress) -> Verifi
     """Judge `candidate` as a replacement of `request.kernel`. Faults and bad input are raised as in `optimize`."""
     with progress.phase(Phase.BENCHMARK):
         baseline = baseline_of(request, progress)
+    candidate = replace(candidate, filename=baseline.measurement.kernel.filename)
+    if candidate.language is not baseline.measurement.kernel.language:
+        raise InputError(
+            f"the candidate is {candidate.language}, and it is compared with {baseline.measurement.kernel.language}.",
+            remedy="Give the candidate of a CUDA file in HIP, of any other file in its own language.",
+        )
     with progress.phase(Phase.VALIDATE):
         proposal = Proposal("candidate", "candidate", "The candidate", "it was given", candidate, needs_timing=True)
         judgement = bench_for(request, baseline, progress).judge(baseline.measurement, proposal)

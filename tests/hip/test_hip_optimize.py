@@ -218,7 +218,19 @@ def test_spills_that_go_are_told_with_their_price(tmp_path: Path) -> None:
     assert 0 in spilled and max(spilled) > 0
 
 
-HIDDEN = HEAD + """
+def test_the_candidate_of_a_cuda_file_is_hip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "b.cu").write_text(CUDA)
+    (tmp_path / "c.hip").write_text(HIP.replace("atomicAdd(warnings, 1)", "atomicAdd(warnings, 3)"))
+    for candidate, code, words in (("b.cu", 2, "the candidate is cuda"), ("c.hip", 4, "rejected by the check exact")):
+        given = ["verify", str(tmp_path / "b.cu"), str(tmp_path / candidate), "--target", "gfx950"]
+        assert _run(given) == code
+        said = capsys.readouterr()
+        assert words in " ".join((said.out + said.err).split()), said
+
+
+HIDDEN = (
+    HEAD
+    + """
 // größer als null, naïve gezählt
 namespace {
 template <typename T, int N = 4>
@@ -232,6 +244,7 @@ __global__ __launch_bounds__(N * 64) void count_positive(const T* __restrict__ x
 }  // namespace
 void go(const float* x, int* count, int n) { count_positive<float><<<2, 256>>>(x, count, n); }
 """
+)
 
 
 def test_kernels_of_an_anonymous_namespace_are_run_and_other_letters_kept(tmp_path: Path) -> None:
