@@ -1,4 +1,4 @@
-"""The files beside a kernel that it imports: they travel with it into the sandbox and into every candidate."""
+"""The files beside a kernel that it imports or includes: they travel with it into the sandbox and every candidate."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent.port.includes import followed
+from agent.port.intake import HOST_SUFFIXES, KERNEL_SUFFIXES
 from sandbox.errors import InputError
 from sandbox.kernel import MAX_SOURCE_BYTES, Kernel, Language, load_kernel
 
@@ -13,14 +15,15 @@ MAX_FILES = 200
 
 
 def load_with_companions(path: Path) -> Kernel:
-    """A kernel file with the local modules it imports, directly or through each other. Errors as `load_kernel`.
+    """A kernel file with the local modules it imports, or the local files it includes, directly or through each other.
+    Errors as `load_kernel`.
 
-    Local is what lies in the file's own folder, `name.py` or a package `name/`; installed packages are left to the
-    interpreter.
+    Local is what lies in the file's own folder or below, `name.py`, a package `name/` or `"name.h"`; installed packages
+    and headers are left to the interpreter and the compiler.
     """
     kernel = load_kernel(path)
     if kernel.language is not Language.TRITON:
-        return kernel
+        return load_kernel(path, _included(path))
     found: dict[str, str] = {}
     waiting = list(_local_files(kernel.source, path.parent, path.parent))
     while waiting:
@@ -35,6 +38,13 @@ def load_with_companions(path: Path) -> Kernel:
         found[name] = _read(file)
         waiting += _local_files(found[name], file.parent, path.parent)
     return load_kernel(path, found)
+
+
+def _included(path: Path) -> dict[str, str]:
+    """The local files that a HIP or CUDA file includes, by their path from its folder."""
+    folder = path.resolve().parent
+    reached = followed(path, (*KERNEL_SUFFIXES, *HOST_SUFFIXES), (), MAX_SOURCE_BYTES)
+    return {p.relative_to(folder).as_posix(): _read(p) for p in reached if p.is_relative_to(folder)}
 
 
 def _read(file: Path) -> str:

@@ -29,9 +29,10 @@ class SkillProposer:
         kept = {a.proposal.origin for a in history if a.fate in (Fate.KEPT, Fate.STEP)}
         matched = {m.skill.id for m in matches.matches}
         unmatched = list(_nearest([u for u in matches.unmet if u.skill.id not in matched]))
+        untried = matched - {a.proposal.origin for a in history}
         proposals: list[Proposal] = []
         for found in matches.matches:
-            obstacle = _obstacle(found, measured, kept, matched) or self._untimed(found)
+            obstacle = _obstacle(found, measured, kept, matched, untried) or self._untimed(found)
             if obstacle:
                 unmatched.append(Unmatched(found.skill.id, found.skill.data.title, obstacle))
             else:
@@ -59,7 +60,7 @@ def _nearest(unmet: Sequence[Unmet]) -> Iterator[Unmatched]:
         yield Unmatched(one.skill.id, one.skill.data.title, place + one.reason)
 
 
-def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[str]) -> str:
+def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[str], untried: set[str]) -> str:
     """Why a match is not proposed now; empty when it is."""
     data = found.skill.data
     if data.kind == "repair" and measured.builds:
@@ -67,7 +68,7 @@ def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[
     conflicts = sorted(kept & set(data.conflicts))
     if conflicts:
         return f"it conflicts with {', '.join(conflicts)}, which was kept"
-    waiting = sorted((set(data.requires) & matched) - kept)
+    waiting = sorted(((set(data.requires) & matched) - kept) | (set(data.after) & untried))
     if waiting:
         return f"it comes after {', '.join(waiting)}"
     return ""

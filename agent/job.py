@@ -63,9 +63,9 @@ def parse_requirement(level: str | None) -> Requirement:
         if str(correctness) == level and correctness.validated:
             return Requirement(correctness=correctness)
     for speed in Speed:
-        if str(speed) == level and speed >= Speed.STATIC:
+        if str(speed) == level and speed >= Speed.MODELLED:
             return Requirement(speed=speed)
-    levels = [str(c) for c in Correctness if c.validated] + [str(s) for s in Speed if s >= Speed.STATIC]
+    levels = [str(c) for c in Correctness if c.validated] + [str(s) for s in Speed if s >= Speed.MODELLED]
     raise InputError(f"{level!r} is not an evidence level.", remedy=f"Choose one of {', '.join(levels)}.")
 
 

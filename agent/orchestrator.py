@@ -11,14 +11,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from agent.baseline import take_baseline
-from agent.bench import SandboxBench
+from agent.baseline import Baseline
 from agent.conclusion import conclude
 from agent.confirm import Confirmation, Confirmed, with_fresh_inputs
 from agent.events import Phase, Progress
 from agent.fix import SkillProposer
 from agent.job import JobRequest, Meter
 from agent.job_record import Ending, store_inputs, store_record
+from agent.languages import baseline_of, bench_for, has_clock
 from agent.model_work import Helper, Workplace, put_to_work
 from agent.remember import remember
 from agent.report import Report
@@ -26,7 +26,7 @@ from agent.report_build import build_report
 from agent.report_folder import write_folder
 from agent.search import Proposer, Search
 from agent.versions import toolchain_versions
-from sandbox.capture import choose_executor
+from sandbox.verdict import Speed
 from skills.skill import load_library
 
 
@@ -47,27 +47,28 @@ def optimize(
     seed = request.options.seed if request.options.seed is not None else secrets.randbits(62)
     seeded = replace(request, options=replace(request.options, seed=seed))
     with progress.phase(Phase.BENCHMARK):
-        baseline = take_baseline(seeded, progress)
+        baseline = baseline_of(seeded, progress)
         store_inputs(folder, request)
     with progress.phase(Phase.MATCH):
-        has_clock = choose_executor(request.options.executor) == "gpu"
         library = load_library()
-        proposer: Proposer = SkillProposer(request.target, library, has_clock)
+        proposer: Proposer = SkillProposer(request.target, library, has_clock(request))
         offers = proposer.propose(baseline.measurement, ())
         progress.step(f"{len(offers.proposals)} edits apply, {len(offers.refusals)} constructs are refused")
     with progress.phase(Phase.VALIDATE):
-        bench, meter = SandboxBench(seeded, baseline, progress), meter or Meter()
+        bench, meter = bench_for(seeded, baseline, progress), meter or Meter()
         work = None
         if helper is not None:
             work = put_to_work(helper, seeded, folder, Workplace(bench, library, meter, progress))
             proposer = work.guide(proposer)
-        found = Search(baseline.measurement, proposer, bench, request.options.budget, progress, meter=meter).run()
+        least = min(request.options.require.speed, Speed.STATIC)
+        budget = request.options.budget
+        found = Search(baseline.measurement, proposer, bench, budget, progress, meter=meter, least=least).run()
         evaluations, confirmed = meter.evaluations, Confirmed(found)
         if work is not None and helper is not None:
-            fresh = SandboxBench(with_fresh_inputs(seeded), baseline, progress)
+            fresh = bench_for(with_fresh_inputs(seeded), baseline, progress)
             confirmed = Confirmation(baseline.measurement, bench, fresh, progress).of(found, work.choice.name)
             found = confirmed.found
-            if helper.memory is not None:
+            if helper.memory is not None and isinstance(baseline, Baseline):
                 progress.step(remember(helper.memory, request, baseline, confirmed, work.choice.name))
     with progress.phase(Phase.REPORT):
         conclusion = conclude(baseline.measurement, found, request.target, request.options.require)

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
+from typing import Protocol
 
-from agent.baseline import Baseline
 from agent.candidate import Attempt, Judgement, Measurement, correctness_of, speed_of
 from agent.conclusion import Conclusion
 from agent.job import JobRequest
@@ -37,8 +37,25 @@ from sandbox.kernel import Kernel
 from sandbox.verdict import Accepted, Gain, Inconclusive, NoGain, Verdict
 
 
+class ReportedBaseline(Protocol):
+    """What the report says of the user's file as it was."""
+
+    @property
+    def measurement(self) -> Measurement: ...
+    @property
+    def launch_count(self) -> int: ...
+    @property
+    def executor(self) -> str: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
+    def versions(self) -> Mapping[str, str]: ...
+    @property
+    def suggested_harness(self) -> str | None: ...
+
+
 def build_report(
-    request: JobRequest, baseline: Baseline, found: Found, conclusion: Conclusion, *, seconds: float
+    request: JobRequest, baseline: ReportedBaseline, found: Found, conclusion: Conclusion, *, seconds: float
 ) -> Report:
     """The report of one job. Artifact names are filled in by whoever writes the folder."""
     judgement = found.final if conclusion.kernel is not None else None
@@ -107,8 +124,13 @@ def reproduce_line(request: JobRequest) -> str:
 
 def file_changes(request: JobRequest, kernel: Kernel) -> list[FileChange]:
     """What the patch does to the user's file and to the files beside it."""
-    changes = [FileChange(request.path, request.original, restore_bytes(request.original, kernel.source))]
     folder = PurePosixPath(request.path).parent
+    ported = kernel.filename != request.kernel.filename
+    renamed = (
+        PurePosixPath(request.path).with_suffix(PurePosixPath(kernel.filename).suffix).as_posix() if ported else None
+    )
+    after = restore_bytes(request.original, kernel.source)
+    changes = [FileChange(request.path, request.original, after, new_path=renamed)]
     for name, text in sorted(kernel.companions.items()):
         before = request.kernel.companions.get(name)
         if text != before:
@@ -152,7 +174,7 @@ def _changes(judgement: Judgement | None) -> tuple[MetricChange, ...]:
     return tuple(MetricChange(name=n, before=b, after=a) for n, (b, a) in pairs.items() if a != b)
 
 
-def _baseline(baseline: Baseline) -> BaselinePart:
+def _baseline(baseline: ReportedBaseline) -> BaselinePart:
     measured = baseline.measurement
     return BaselinePart(
         builds=measured.builds,

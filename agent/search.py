@@ -30,7 +30,7 @@ from agent.candidate import (
 from agent.events import Progress
 from agent.job import Budget, Meter
 from sandbox.kernel import Kernel
-from sandbox.verdict import Accepted, Inconclusive, NoGain
+from sandbox.verdict import Accepted, Gain, Inconclusive, NoGain, Speed
 from skills.skill import Refusal
 
 
@@ -79,6 +79,8 @@ class Search:
     unmatched: dict[str, Unmatched] = field(default_factory=dict)
     _stopped: str = ""
     meter: Meter = field(default_factory=Meter)
+    least: Speed = Speed.STATIC
+    """Gains below this level are offered, not kept: a prediction rides along with nothing that was counted."""
     _began: float = 0.0
     _seen: set[str] = field(default_factory=set)
     _invisible: bool = False
@@ -183,7 +185,7 @@ class Search:
         self, proposal: Proposal, parent: Measurement, against: Measurement, began: float, judgement: Judgement
     ) -> Attempt:
         reason = describe(judgement.verdict)
-        fate = _fate(proposal, judgement)
+        fate = _fate(proposal, judgement, self.least)
         return self._note(proposal, parent, began, fate, reason, judgement=judgement, against=against.kernel)
 
     def _note(
@@ -215,8 +217,10 @@ def _moved_on(before: Sequence[Failure], after: Sequence[Failure]) -> bool:
     return len(new) <= len(old) and new != old
 
 
-def _fate(proposal: Proposal, judgement: Judgement) -> Fate:
+def _fate(proposal: Proposal, judgement: Judgement, least: Speed) -> Fate:
     match judgement.verdict:
+        case Accepted(gain=Gain(level=level)) if level < least:
+            return Fate.UNSHOWN
         case Accepted():
             return Fate.KEPT
         case Inconclusive():

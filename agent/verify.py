@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.baseline import take_baseline
-from agent.bench import SandboxBench
 from agent.candidate import Proposal, correctness_of, describe, speed_of
 from agent.events import Phase, Progress
 from agent.job import JobRequest, Outcome, Requirement
+from agent.languages import baseline_of, bench_for
 from agent.report import CorrectnessPart, FailurePart, SpeedPart
 from agent.report_build import correctness_part, failure_parts, speed_part
+from sandbox.errors import InputError
 from sandbox.kernel import Kernel
 from sandbox.verdict import Accepted, Inconclusive, NoGain, Verdict
 
@@ -38,10 +39,16 @@ class Verification(BaseModel):
 def verify(request: JobRequest, candidate: Kernel, progress: Progress) -> Verification:
     """Judge `candidate` as a replacement of `request.kernel`. Faults and bad input are raised as in `optimize`."""
     with progress.phase(Phase.BENCHMARK):
-        baseline = take_baseline(request, progress)
+        baseline = baseline_of(request, progress)
+    candidate = replace(candidate, filename=baseline.measurement.kernel.filename)
+    if candidate.language is not baseline.measurement.kernel.language:
+        raise InputError(
+            f"the candidate is {candidate.language}, and it is compared with {baseline.measurement.kernel.language}.",
+            remedy="Give the candidate of a CUDA file in HIP, of any other file in its own language.",
+        )
     with progress.phase(Phase.VALIDATE):
         proposal = Proposal("candidate", "candidate", "The candidate", "it was given", candidate, needs_timing=True)
-        judgement = SandboxBench(request, baseline, progress).judge(baseline.measurement, proposal)
+        judgement = bench_for(request, baseline, progress).judge(baseline.measurement, proposal)
     outcome = outcome_of(judgement.verdict, request.options.require)
     return Verification(
         verdict=type(judgement.verdict).__name__,

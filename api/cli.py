@@ -33,8 +33,7 @@ from api import (
 )
 from api.model_options import AskedModel, open_helper, with_model
 from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result, show_verification
-from sandbox.errors import InputError, WavesmithError
-from sandbox.kernel import Language
+from sandbox.errors import WavesmithError
 from sandbox.target import load_target
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -64,7 +63,7 @@ def root(version: Annotated[bool, typer.Option("--version", help="Show the versi
 
 @app.command()
 def optimize(
-    file: Annotated[Path, typer.Argument(help="Triton kernel file.")],
+    file: Annotated[Path, typer.Argument(help="Triton, HIP or CUDA kernel file.")],
     target: TargetOption,
     harness: Annotated[Path | None, typer.Option(help="Python file that imports and calls the kernel.")] = None,
     workload: Annotated[Path | None, typer.Option(help="workload.yaml, or a captured workload folder.")] = None,
@@ -140,8 +139,6 @@ def _request(
     file: Path, target: str, harness: Path | None, workload: Path | None, options: Options, path: str | None
 ) -> JobRequest:
     kernel = load_with_companions(file)
-    if kernel.language is not Language.TRITON:
-        raise InputError("this is not a Triton file.", file=file, remedy="CUDA and HIP sources go to `wavesmith port`.")
     return JobRequest(
         kernel=kernel,
         target=load_target(target),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.hip.program import check_source
 from agent.job import parse_requirement
 from agent.patch import FileChange
 from agent.port.archive import is_archive, unpack
@@ -121,10 +122,12 @@ def _check_contents(intake: Intake, names: Mapping[str, str]) -> None:
         _check_project(data, names["file"])
         return
     kernel = parse_kernel(data, names["file"])
-    if intake.kind == "optimize" and kernel.language is not Language.TRITON:
-        raise InputError(
-            f"{kernel.language} files are ported, not optimized.", file=names["file"], remedy="Ask for kind=port."
-        )
+    if kernel.language is not Language.TRITON:
+        if {"harness", "workload"} & names.keys():
+            raise InputError(
+                "a HIP or CUDA file takes no harness and no workload.", file=names["file"], remedy="Send it alone."
+            )
+        check_source(kernel)
     if "harness" in names:
         harness = parse_kernel(intake.uploads["harness"][1], names["harness"])
         if harness.language is not Language.TRITON:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.compiling import Compiled
 from sandbox.emulator.cycles import alu_cycles
 from sandbox.profiler.metrics import Profile
 from sandbox.profiler.static import compare_static, resource_gains, static_profile
-from sandbox.statements import counted_statement, static_statement
+from sandbox.statements import counted_statement, predicted_statement, static_statement
 from sandbox.target import Target
 from sandbox.trials import Trial
 from sandbox.verdict import CompileFailed, Gain, Speed
@@ -56,12 +56,18 @@ def _weight(profile: Profile) -> tuple[float, float]:
 
 
 def improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str], target: Target) -> Improvement:
+    """`static_improvement` of two trials."""
+    return static_improvement(profiles_of(baseline, target), profiles_of(candidate, target), expects, target)
+
+
+def static_improvement(
+    before: Mapping[str, Profile], after: Mapping[str, Profile], expects: Mapping[str, str], target: Target
+) -> Improvement:
     """What got better in the code objects while nothing got worse.
 
     Kernels are compared by name; kernels that only one side has are compared with the other side's only other one, and
     make a static comparison impossible where there are more.
     """
-    before, after = profiles_of(baseline, target), profiles_of(candidate, target)
     pairs = _pairs(before, after)
     if not pairs:
         return Improvement(None, "the kernels of baseline and candidate cannot be compared one by one")
@@ -79,17 +85,22 @@ def improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str], t
 
 _COUNTERS = {
     "executed_lane_atomics": "lane_atomics",
+    "executed_atomics_on_one_address": "lane_atomics_one_address",
     "executed_instructions": "SQ_INSTS",
     "executed_lds_atomics": "lds_lane_atomics",
+    "executed_vector_loads": "SQ_INSTS_VMEM_RD",
 }
 COUNTED = frozenset({*_COUNTERS, "executed_alu_cycles"})
 """Metrics that an emulated run counts."""
+_PREDICTORS = {"lds_bank_conflicts": "SQ_LDS_BANK_CONFLICT"}
+MODELLED = frozenset(_PREDICTORS)
+"""Metrics that the emulator predicts with a model of the hardware."""
 
 
 def _count(name: str, counters: Mapping[str, int], target: Target) -> float | None:
     if name == "executed_alu_cycles":
         return alu_cycles(counters, target)
-    return float(counters.get(_COUNTERS[name], 0))
+    return float(counters.get({**_COUNTERS, **_PREDICTORS}[name], 0))
 
 
 def counts_of(trial: Trial) -> dict[str, int] | None:
@@ -97,38 +108,70 @@ def counts_of(trial: Trial) -> dict[str, int] | None:
     launches = [launch for call in trial.calls for launch in call.launches]
     if not launches or any(not launch.executed or not launch.counters for launch in launches):
         return None
+    return summed(launch.counters for launch in launches)
+
+
+def summed(counters: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counters of several launches together."""
     total: dict[str, int] = {}
-    for launch in launches:
-        for name, value in launch.counters.items():
+    for one in counters:
+        for name, value in one.items():
             total[name] = total.get(name, 0) + value
     return total
 
 
 def counted_improvement(baseline: Trial, candidate: Trial, expects: Mapping[str, str], target: Target) -> Improvement:
-    """Counts of the same calls, emulated on both sides; each named metric has to move its way, by a tenth at least."""
+    """`improvement_in_counts` of two trials."""
     before, after = counts_of(baseline), counts_of(candidate)
     if before is None or after is None:
         return Improvement(None, "not every launch could be emulated, so nothing was counted")
-    moved: dict[str, tuple[float, float]] = {}
-    for name in expects:
-        if name in COUNTED:
-            old, new = (_count(name, c, target) for c in (before, after))
-            if old is not None and new is not None and new < 0.9 * old:
-                moved[name.removeprefix("executed_")] = (old, new)
+    return improvement_in_counts(before, after, expects, target)
+
+
+def improvement_in_counts(
+    before: Mapping[str, int], after: Mapping[str, int], expects: Mapping[str, str], target: Target
+) -> Improvement:
+    """Counts of the same calls, emulated on both sides; each named metric has to move its way, by a tenth at least."""
+    moved = _moved_down(before, after, [n for n in expects if n in COUNTED], target)
     if not moved:
         return Improvement(None, "no count of the emulated run moved the right way; not timed")
     return Improvement(Gain(Speed.COUNTED, counted_statement(moved), metrics=moved))
 
 
+def modelled_improvement(
+    before: Mapping[str, int], after: Mapping[str, int], expects: Mapping[str, str], target: Target
+) -> Improvement:
+    """As `improvement_in_counts`, of what the emulator only predicts."""
+    moved = _moved_down(before, after, [n for n in expects if n in MODELLED], target)
+    if not moved:
+        return Improvement(None, "nothing that the emulator predicts moved the right way; not timed")
+    return Improvement(Gain(Speed.MODELLED, predicted_statement(moved), metrics=moved))
+
+
+def _moved_down(
+    before: Mapping[str, int], after: Mapping[str, int], names: Sequence[str], target: Target
+) -> dict[str, tuple[float, float]]:
+    moved: dict[str, tuple[float, float]] = {}
+    for name in names:
+        old, new = (_count(name, c, target) for c in (before, after))
+        if old is not None and new is not None and new < 0.9 * old:
+            moved[name.removeprefix("executed_")] = (old, new)
+    return moved
+
+
 def more_spills(baseline: Trial, candidate: Trial, target: Target) -> str:
+    """`more_spills_in` of two trials."""
+    return more_spills_in(profiles_of(baseline, target), profiles_of(candidate, target))
+
+
+def more_spills_in(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> str:
     """Which of spills and scratch the candidate's kernels need more of, all together; empty when none.
 
     Occupancy is left out: a count may fall because each lane holds more.
     """
-    before, after = profiles_of(baseline, target).values(), profiles_of(candidate, target).values()
     worse: dict[str, tuple[float, float]] = {}
     for name in ("vgpr_spill_count", "sgpr_spill_count", "scratch_bytes"):
-        old, new = (sum(p.number(name) or 0.0 for p in side) for side in (before, after))
+        old, new = (sum(p.number(name) or 0.0 for p in side.values()) for side in (before, after))
         if new > old:
             worse[name] = (old, new)
     return f"{static_statement(worse)} is worse" if worse else ""

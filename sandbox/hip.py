@@ -27,7 +27,8 @@ from sandbox.toolchain import Toolchain
 from sandbox.yaml_text import FAST_LOADER
 
 HOST = "host"
-_FORMAT = 3
+_ASSEMBLY = "out.s"
+_FORMAT = 4
 """Part of every cache key: raised when what a cache entry holds changes."""
 
 
@@ -107,6 +108,8 @@ class HipBuild:
     seconds: float
     """Wall time of the compilation, also when it came from the cache."""
     cached: bool = False
+    assembly: str | None = None
+    """The code as text, where `HipOptions.assembly` asked for it; there is no code object then."""
 
     @property
     def ok(self) -> bool:
@@ -125,6 +128,8 @@ class HipOptions:
     memory_bytes: int = 6 * 2**30
     syntax_only: bool = False
     """Stop after the front end (no code object): faster, but misses the back end's complaints."""
+    assembly: bool = False
+    """Stop before the assembler, with the code as text."""
 
 
 def compile_hip(
@@ -163,7 +168,8 @@ def compile_command(
         words += ["--cuda-host-only", "-fsyntax-only"]
     else:
         words += [f"--offload-arch={arch}", "--cuda-device-only"]
-        words += ["-fsyntax-only"] if options.syntax_only else ["--no-gpu-bundle-output", "-c", "-o", "../out.hsaco"]
+        last = ["-S", "-o", f"../{_ASSEMBLY}"] if options.assembly else ["-c", "-o", "../out.hsaco"]
+        words += ["-fsyntax-only"] if options.syntax_only else ["--no-gpu-bundle-output", *last]
     return [*words, main]
 
 
@@ -188,7 +194,10 @@ def _compile_in(
     if not failed and output.exists():
         code = output.read_bytes()
         kernels = kernel_resources(code, toolchain)
-    return HipBuild(pass_name, tuple(diagnostics), code, kernels, round(time.monotonic() - started, 3))
+    text = folder / _ASSEMBLY
+    assembly = text.read_text(encoding="utf-8") if not failed and text.exists() else None
+    seconds = round(time.monotonic() - started, 3)
+    return HipBuild(pass_name, tuple(diagnostics), code, kernels, seconds, assembly=assembly)
 
 
 def _precompiled(tree: SourceTree, main: str, pass_name: str, toolchain: Toolchain, options: HipOptions) -> list[str]:
@@ -322,4 +331,7 @@ def _thaw(blobs: Mapping[str, bytes]) -> HipBuild | None:
     kernels = tuple(
         KernelResources(**{**k, "args": tuple(KernelArg(**a) for a in k["args"])}) for k in record["kernels"]
     )
-    return HipBuild(record["pass_name"], diagnostics, blobs.get("code.hsaco"), kernels, record["seconds"], cached=True)
+    return HipBuild(
+        record["pass_name"], diagnostics, blobs.get("code.hsaco"), kernels, record["seconds"], cached=True,
+        assembly=record["assembly"],
+    )  # fmt: skip

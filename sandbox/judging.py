@@ -209,7 +209,7 @@ def errors_of(references: Sequence[Reference], trial: Trial) -> Mapping[int, Cal
     return {c.request.number: c for c in trial.calls if c.error is not None and c.request.number in known}
 
 
-_HARDWARE = {
+HARDWARE = {
     "lds_race": "data-race",
     "uninitialised_lds": "uninitialised-memory",
     "out_of_bounds": "out-of-bounds",
@@ -226,7 +226,7 @@ def hardware_faults(trial: Trial) -> dict[str, str]:
     said += [
         x.reason for c in trial.calls for x in c.launches if x.reason is not None and x.reason.startswith("trapped")
     ]
-    return {check: text for kind, check in _HARDWARE.items() for text in said if kind in text}
+    return {check: text for kind, check in HARDWARE.items() for text in said if kind in text}
 
 
 def judge_hardware(gate: Gate, candidate: Trial, baseline: Trial) -> None:

@@ -31,7 +31,11 @@ def docs_page(skill: Skill) -> str:
     lines += [f"- `{e.metric}`: {e.direction}" for e in data.expects]
     if data.invisible_to_interpreter:
         lines += ["", "The interpreter does not see this edit: equivalence rests on the emulator or a GPU."]
-    for title, ids in (("Needs before it", data.requires), ("Excludes", data.conflicts)):
+    for title, ids in (
+        ("Needs before it", data.requires),
+        ("Comes after", data.after),
+        ("Excludes", data.conflicts),
+    ):
         if ids:
             lines += ["", f"{title}: {', '.join(f'`{i}`' for i in ids)}."]
     lines += ["", "## Shown on", ""]

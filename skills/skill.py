@@ -74,6 +74,8 @@ class SkillData(_Data):
     """The edit changes only what the Triton interpreter ignores, so `interpreted` says nothing about it."""
     requires: list[str] = []
     """Skills that must have been applied, or not be applicable, before this one."""
+    after: list[str] = []
+    """Skills that are tried before this one where they apply, because what they leave decides what this one gains."""
     conflicts: list[str] = []
     proven_on: list[Proof] = []
     references: Annotated[list[Text], Field(min_length=1)]
@@ -265,7 +267,7 @@ def load_library() -> Library:
     folders = sorted(p for p in LIBRARY_FOLDER.iterdir() if p.is_dir() and not p.name.startswith(("_", ".")))
     skills = {skill.id: skill for skill in map(load_skill, folders)}
     for skill in skills.values():
-        for other in (*skill.data.requires, *skill.data.conflicts):
+        for other in (*skill.data.requires, *skill.data.after, *skill.data.conflicts):
             if other not in skills:
                 raise InputError(
                     f"{skill.id} names the skill {other}, which does not exist.",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import libcst as cst
 
+from sandbox.hip_source import HipSource, KernelFunction
 from sandbox.kernel import Kernel, Language
 from sandbox.target import Target
 from skills.condition import Value
@@ -39,6 +41,9 @@ def collect_facts(
                 parts.setdefault(name, []).append(kernel_source_facts(source, function))
         whole = worst(kernel_source_facts(source, f) for f in source.functions.values())
         whole.pop("kernel.name", None)
+    elif kernel.language is Language.HIP:
+        for device in HipSource(kernel.source).kernels:
+            parts.setdefault(device.name, []).append(hip_source_facts(kernel, device))
     return build_facts(
         parts, target, file_values={**whole, **dict(file_values or {})}, missing=missing, allow_approx=allow_approx
     )
@@ -72,6 +77,16 @@ def kernel_source_facts(source: TritonSource, function: JitFunction) -> dict[str
         "source.uses_int64": any(
             isinstance(n, cst.Attribute) and n.attr.value == "int64" for b in bodies for n in walk(b)
         ),
+    }
+
+
+def hip_source_facts(kernel: Kernel, function: KernelFunction) -> dict[str, Value]:
+    """What a `__global__` function holds."""
+    body = HipSource(kernel.source).masked[function.body.start : function.body.end]
+    return {
+        "kernel.name": function.name,
+        "source.has_atomic": re.search(r"\b(?:atomic|unsafeAtomic)[A-Z]\w*\s*\(|__hip_atomic_", body) is not None,
+        "source.has_range_loop": re.search(r"\b(?:for|while)\s*\(", body) is not None,
     }
 
 

@@ -87,6 +87,23 @@ def test_after_compiles(case, spec, arch, tmp_path, compile_cache) -> None:
     assert isinstance(result, Compiled), result
 
 
+HIP_TUNES = [c for c in GOLDEN if c.before.language is Language.HIP and c.skill.data.kind == "tune"]
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("case", HIP_TUNES, ids=name)
+def test_hip_after_compiles(case: Case, arch: str) -> None:
+    from sandbox.hip import SourceTree, compile_hip
+    from sandbox.toolchain import prepare_toolchain
+
+    assert case.after is not None
+    warnings = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-sign-compare")
+    tree = SourceTree({case.after.filename: case.after.source}, flags=warnings)
+    build = compile_hip(tree, case.after.filename, arch, prepare_toolchain())
+    assert [str(d) for d in build.diagnostics] == []
+    assert build.code_object is not None and build.kernels
+
+
 @pytest.fixture(scope="session")
 def compile_cache(tmp_path_factory):
     from sandbox.compile_cache import CompileCache

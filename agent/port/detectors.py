@@ -74,7 +74,8 @@ def _unpinned_widths(unit: str, source: HipSource) -> list[Finding]:
 
 def kernel_function(functions: Sequence[KernelFunction], kernel: KernelResources) -> KernelFunction | None:
     """The source function a compiled kernel comes from: by its bare name, the last one when there are several."""
-    bare = re.sub(r"<.*", "", kernel.name.split("(")[0]).split("::")[-1].split()[-1:]
+    name = kernel.name.replace("(anonymous namespace)::", "")
+    bare = re.sub(r"<.*", "", name.split("(")[0]).split("::")[-1].split()[-1:]
     named = [f for f in functions if [f.name] == bare]
     return named[-1] if named else None
 

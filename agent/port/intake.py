@@ -59,7 +59,7 @@ def open_project(request: PortRequest) -> Iterator[Project]:
                 unpack(path, folder)
                 path = folder
         project = _read(path, label, request, commit)
-        _check(project)
+        check_project(project)
         yield project
 
 
@@ -261,7 +261,8 @@ def _constants(tree: ast.AST) -> Iterator[tuple[str, str]]:
                     yield label, item.value
 
 
-def _check(project: Project) -> None:
+def check_project(project: Project) -> None:
+    """Raises `InputError` for files that cannot be ported: no CUDA, unbalanced brackets, an include from elsewhere."""
     if not project.sources:
         reason = "; ".join(project.skipped[:3]) or "no file holds CUDA"
         raise InputError(f"there is nothing to port: {reason}.", file=project.name, remedy="Give CUDA sources.")

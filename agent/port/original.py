@@ -38,14 +38,14 @@ class Original:
 
 
 def build_original(
-    project: Project, unit: str, kernels: Sequence[str], request: PortRequest, toolchain: Toolchain
+    project: Project, unit: str, kernels: Sequence[str], request: PortRequest, toolchain: Toolchain, lanes: int = 32
 ) -> Original:
-    """The program of as many of `kernels` (C++ spellings) as build.
+    """The program of as many of `kernels` (C++ spellings) as build. Warps have 32 `lanes` in CUDA, 64 in HIP.
 
     What the compiler complains of is left out: a host's function, type or variable as such, of device code every kernel
     that leads to it, too. So no kernel is compared with an original that lacks a part of it.
     """
-    sliced = Slice(device_files(project, unit), model_namespaces())
+    sliced = Slice(device_files(project, unit, lanes), model_namespaces())
     left_out: dict[int, str] = {}
     for _ in range(MAX_ROUNDS):
         wanted = [i for i in range(len(kernels)) if i not in left_out]
@@ -54,13 +54,13 @@ def build_original(
         names = [kernels[i] for i in wanted]
         tree = reference_tree(sliced.texts(names), unit, names, request.defines)
         try:
-            program = build_reference(tree, unit, toolchain, include_folders(project))
+            program = build_reference(tree, unit, toolchain, include_folders(project), lanes=lanes)
         except ReferenceBuildError as e:
             if not _left_out(e.complaints, sliced, wanted, kernels, left_out):
                 return Original(None, {}, {**dict.fromkeys(wanted, str(e)), **left_out})
             continue
         places = {number: place for place, number in enumerate(wanted)}
-        racing = partial(build_reference, tree, unit, toolchain, include_folders(project), races=True)
+        racing = partial(build_reference, tree, unit, toolchain, include_folders(project), races=True, lanes=lanes)
         words = {number: sliced.words_reached(kernels[number]) for number in wanted}
         return Original(program, places, left_out, words, racing)
     rest = "what it uses still does not build after several rounds of leaving things out"

@@ -164,14 +164,15 @@ def _read_run(output: Path, code: int, sizes: Sequence[int]) -> ReferenceRun:
 
 
 def build_reference(
-    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = (), *, races: bool = False
-) -> ReferenceProgram:
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str] = (), *,
+    races: bool = False, lanes: int = 32,
+) -> ReferenceProgram:  # fmt: skip
     """Compile the program of `reference_tree`; raises `ReferenceBuildError` when it does not build.
 
     `folders` of the tree are searched for includes. With `races` a launch ends as a `race` when two threads use
-    the same memory in an order that nothing settles.
+    the same memory in an order that nothing settles. `lanes` of a warp: 32 is CUDA, 64 HIP on a CDNA GPU.
     """
-    blobs = _cached(files, unit, toolchain, folders, "races" if races else "kernels")
+    blobs = _cached(files, unit, toolchain, folders, "races" if races else "kernels", lanes)
     if "errors" in blobs:
         raise ReferenceBuildError(
             [Complaint(f, n, m, tuple(map(tuple, v))) for f, n, m, v in json.loads(blobs["errors"])]
@@ -227,16 +228,16 @@ def _original_run(work: Path, schedule: int) -> OriginalRun:
 
 
 def _cached(
-    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], kind: str
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], kind: str, lanes: int = 32
 ) -> dict[str, bytes]:
     """What `_compile` makes of it, kept."""
-    parts = [str(_FORMAT), model_digest(), toolchain.digest, unit, kind, *folders]
+    parts = [str(_FORMAT), model_digest(), toolchain.digest, unit, kind, str(lanes), *folders]
     parts += [f"{n}\0{t}" for n, t in sorted(files.items())]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     cache = CompileCache.default()
     blobs = cache.load(key) if cache is not None else None
     if blobs is None:
-        blobs = _compile(files, unit, toolchain, folders, kind)
+        blobs = _compile(files, unit, toolchain, folders, kind, lanes)
         if cache is not None:
             cache.store(key, blobs)
     return blobs
@@ -272,7 +273,7 @@ def _complaints(stderr: str) -> list[Complaint]:
 
 
 def _compile(
-    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], kind: str
+    files: Mapping[str, str], unit: str, toolchain: Toolchain, folders: Sequence[str], kind: str, lanes: int
 ) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="wavesmith-reference-") as name:
         folder = Path(name)
@@ -283,7 +284,7 @@ def _compile(
         flags = [
             "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", "-fwrapv", "-fsanitize=bounds", "-fsanitize-trap=all",
             "-ftrivial-auto-var-init=zero", "-Xclang", "-no-enable-noundef-analysis",
-            "-ffp-contract=on", *_cpu_flags(), *(_RACE_FLAGS if kind == "races" else ()),
+            "-ffp-contract=on", f"-DWAVESMITH_LANES={lanes}", *_cpu_flags(), *(_RACE_FLAGS if kind == "races" else ()),
         ]  # fmt: skip
         command = [
             str(toolchain.clang), "-x", "c++", *flags, *model_flags(flags, toolchain, folder / "wavesmith_reference"),

@@ -18,7 +18,7 @@ from skills.skill import Library
 
 _SHARED_RULES = ("resolve-cuda-guards", "translate-inline-ptx", "fence-lockstep")
 """Rules that make the text one program for one compiler without touching what a warp is."""
-_SUFFIXES = (".cuh", ".h", ".hpp", ".hh", ".inl", ".cu", ".inc")
+_SUFFIXES = (".cuh", ".h", ".hpp", ".hh", ".inl", ".cu", ".hip", ".inc")
 _STANDARD = re.compile(
     r"^[a-z_]+$|^c[a-z]+$|^(stdint|stdio|stdlib|string|math|assert|float|limits|stddef|stdbool|inttypes)\.h$"
 )
@@ -28,11 +28,18 @@ TABLE = "wavesmith_table"
 """What the compiler calls the lines that name the kernels, one a line, in its messages."""
 
 
-def device_files(project: Project, unit: str) -> dict[str, str]:
-    """What `unit` includes of the project, itself too, in terms that the CPU model has; lines keep their numbers."""
+def device_files(project: Project, unit: str, lanes: int = 32) -> dict[str, str]:
+    """What `unit` includes of the project, itself too, in terms that the CPU model has; lines keep their numbers.
+
+    With 64 `lanes` it is HIP, which has no guards for one compiler to resolve and no PTX.
+    """
     texts = {**project.others, **{p: f.text for p, f in project.sources.items()}}
     paths = closure([unit], PathIndex.of(texts), texts.get)
-    return {path: _device_text(path, texts[path], texts) for path in paths if path == unit or path.endswith(_SUFFIXES)}
+    return {
+        path: _device_text(path, texts[path], texts, lanes)
+        for path in paths
+        if path == unit or path.endswith(_SUFFIXES)
+    }
 
 
 def reference_tree(
@@ -76,7 +83,9 @@ int main(int argc, char** argv) {{
 """
 
 
-def _device_text(path: str, text: str, own: Iterable[str]) -> str:
+def _device_text(path: str, text: str, own: Iterable[str], lanes: int) -> str:
+    if lanes == 64:
+        return _dynamic_shared(_without_foreign_includes(text, own))
     kernel = Kernel(with_given_clocks(text), path.rsplit("/", 1)[-1], Language.CUDA)
     target = load_target("gfx942")
     for rule in port_rules():

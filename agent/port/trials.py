@@ -13,12 +13,12 @@ import numpy.typing as npt
 from agent.port.reference_run import Argument, Packed, ParameterInfo
 from sandbox.hip_source import HipSource, KernelFunction
 from skills.cuda_edit import constant_value, constants
+from skills.cuda_launches import Dim, launch_sites
 
 CAPACITY_ELEMENTS = 1 << 14
 """Scalars a generated buffer holds; a launch that needs more faults in the reference and is not used."""
 DYNAMIC_BYTES = 48 * 1024
 """Shared memory of a launch whose size is not known: what CUDA grants without an opt-in."""
-Dim = tuple[int, int, int]
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[Any]
@@ -33,6 +33,16 @@ class Shape:
     block: Dim
     shared_bytes: int
     size: int
+    inner: int = 0
+    """What integer parameters get that are named like a row's length; 0 gives them `size` too."""
+
+    def __str__(self) -> str:
+        grid, block = ("x".join(map(str, d)) for d in (self.grid, self.block))
+        return f"grid {grid}, block {block}, size {self.size}" + (f", rows of {self.inner}" if self.inner else "")
+
+
+_INNER = re.compile(r"dim|width|cols?\b|columns|channels|hidden|embed|stride|^[DK]$")
+INNER_LENGTHS = (128, 32)
 
 
 def shapes(
@@ -44,18 +54,23 @@ def shapes(
     dynamic = re.search(r"extern\s+__shared__", source.masked[function.body.start : function.body.end]) is not None
     outer = re.search(r"extern\s+__shared__", source.masked) is not None
     seen: set[Shape] = set()
-    own = list(_own_launches(source, function))
+    inner = (
+        [*INNER_LENGTHS, 0] if any(_INNER.search(p.name) and "*" not in p.type for p in function.parameters) else [0]
+    )
+    own = list(small_launches(source, function))
     for grid, block, shared in [*own, *_derived(source, body, function, template_values)]:
         threads = block[0] * block[1] * block[2]
         if not 1 <= threads <= max_threads:
             continue
         total = threads * grid[0] * grid[1] * grid[2]
         bytes_ = shared if shared is not None else max(DYNAMIC_BYTES - static_bytes, 0) if dynamic or outer else 0
-        for size in dict.fromkeys((total - 5 if total > 8 else total, total, max(block[0], 32), 24, 8, 4, 1)):
-            shape = Shape(grid, block, bytes_, size)
-            if shape not in seen:
-                seen.add(shape)
-                yield shape
+        most = [total - 5 if total > 8 else total, total, max(block[0], 32), *([200] if total > 1024 else [])]
+        for size in dict.fromkeys((*most, 24, 8, 4, 1)):
+            for length in inner:
+                shape = Shape(grid, block, bytes_, size, length if length < size else 0)
+                if shape not in seen:
+                    seen.add(shape)
+                    yield shape
 
 
 def lds_is_unknown(source: HipSource, function: KernelFunction) -> bool:
@@ -69,46 +84,18 @@ def lds_is_unknown(source: HipSource, function: KernelFunction) -> bool:
         re.search(rf"\b{function.name}\b", a) or not any(re.search(rf"\b{k}\b", a) for k in kernels) for a in asking
     ):
         return False
-    sizes = [shared for _, _, shared in _own_launches(source, function)]
+    sizes = [shared for _, _, shared in small_launches(source, function)]
     return not sizes or any(size is None for size in sizes)
 
 
-def _own_launches(source: HipSource, function: KernelFunction) -> Iterator[tuple[Dim, Dim, int | None]]:
-    known = constants(source)
-    pattern = rf"\b{function.name}\s*(?:<[^;{{}}<>]*(?:<[^<>]*>[^;{{}}<>]*)*>)?\s*<<<(?P<config>[^;]*?)>>>"
-    for m in re.finditer(pattern, source.masked):
-        parts = _split(source.text[m.start("config") : m.end("config")])
-        if len(parts) < 2:
+def small_launches(source: HipSource, function: KernelFunction) -> Iterator[tuple[Dim, Dim, int | None]]:
+    """Grid, block and shared memory of the source's own launches of known blocks, with few blocks of each."""
+    for site in launch_sites(source, function.name):
+        if site.block is None:
             continue
-        block = _dim(parts[1], known, source)
-        if block is None:
-            continue
-        grid = _dim(parts[0], known, source)
+        grid = site.grid
         small = (min(grid[0], 4), min(grid[1], 3), min(grid[2], 2)) if grid else _grid(source.slice(function.body))
-        yield small, block, constant_value(parts[2], known) if len(parts) > 2 else None
-
-
-def _dim(text: str, known: dict[str, int], source: HipSource) -> Dim | None:
-    text = text.strip()
-    value = constant_value(text, known)
-    if value is not None:
-        return (value, 1, 1)
-    m = re.fullmatch(r"dim3\s*[({](.*)[)}]", text, re.S)
-    if m is None and re.fullmatch(r"\w+", text):
-        named = re.search(
-            rf"\bdim3\s+{text}\s*[({{]([^;]*)[)}}]\s*;|\bdim3\s+{text}\s*=\s*dim3\s*\(([^;]*)\)\s*;", source.masked
-        )
-        plain = re.search(rf"\b{text}\s*=\s*([^;,]+);", source.masked)
-        if named:
-            return _dim(f"dim3({named.group(1) or named.group(2)})", known, source)
-        return _dim(plain.group(1), known, source) if plain and plain.group(1).strip() != text else None
-    if m is None:
-        return None
-    values = [constant_value(p, known) for p in _split(m.group(1))]
-    if any(v is None for v in values) or not 1 <= len(values) <= 3:
-        return None
-    x, y, z = [*(v or 1 for v in values), 1, 1][:3]
-    return (x, y, z)
+        yield small, site.block, site.shared_bytes
 
 
 def _derived(
@@ -144,18 +131,6 @@ def _grid(body: str) -> Dim:
     return (3, 1, 1) if "blockIdx" in body else (1, 1, 1)
 
 
-def _split(text: str) -> list[str]:
-    parts, depth, current = [], 0, ""
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    return [*parts, current]
-
-
 def make_arguments(
     parameters: Sequence[ParameterInfo], names: Sequence[str], shape: Shape, rng: np.random.Generator, *, wide: bool
 ) -> list[Argument] | None:
@@ -163,7 +138,7 @@ def make_arguments(
     made: list[Argument] = []
     for parameter, name in zip(parameters, names, strict=True):
         if parameter.kind == "pointer":
-            made.append((_buffer(parameter, shape, rng, wide=wide),))
+            made.append((_buffer(parameter, name, shape, rng, wide=wide),))
         elif parameter.kind == "structure":
             made.append(_structure(parameter, shape, rng, wide=wide))
         elif parameter.kind == "value":
@@ -173,9 +148,9 @@ def make_arguments(
     return made
 
 
-def _buffer(p: ParameterInfo, shape: Shape, rng: np.random.Generator, *, wide: bool) -> bytes:
+def _buffer(p: ParameterInfo, name: str, shape: Shape, rng: np.random.Generator, *, wide: bool) -> bytes:
     lanes = max(1, p.whole_bytes // max(1, p.element_bytes))
-    return _elements(p, CAPACITY_ELEMENTS * (lanes if lanes > 1 else 1), shape, rng, wide=wide).tobytes()
+    return _elements(p, name, CAPACITY_ELEMENTS * lanes, shape, rng, wide=wide).tobytes()
 
 
 def _structure(p: ParameterInfo, shape: Shape, rng: np.random.Generator, *, wide: bool) -> Packed:
@@ -189,12 +164,25 @@ def _structure(p: ParameterInfo, shape: Shape, rng: np.random.Generator, *, wide
             inner = sum(other.name == leaf.name for other in scalars[number + 1 :])
             value = (shape.size**inner & 0x7FFFFFFF).to_bytes(8, "little")[: leaf.size_bytes]
         data[leaf.offset : leaf.offset + leaf.size_bytes] = value
-    places = [leaf.offset for leaf in p.leaves if leaf.pointee_bytes is not None]
-    contents = [_buffer(q, shape, rng, wide=wide) for q in p.pointers]
-    return Packed(bytes(data), tuple(zip(places, contents, strict=True)))
+    held = [leaf for leaf in p.leaves if leaf.pointee_bytes is not None]
+    contents = [_buffer(q, leaf.name, shape, rng, wide=wide) for leaf, q in zip(held, p.pointers, strict=True)]
+    return Packed(bytes(data), tuple(zip([leaf.offset for leaf in held], contents, strict=True)))
 
 
-def _elements(p: ParameterInfo, count: int, shape: Shape, rng: np.random.Generator, *, wide: bool) -> Bytes:
+_ASCENDING = re.compile(r"sorted|segment_?ids|seg_?ids", re.I)
+_BOUNDS = re.compile(r"offsets|indptr|row_?ptr|row_?starts|cu_?seq_?lens", re.I)
+MEAN_SEGMENT = 4
+
+
+def _elements(
+    p: ParameterInfo, name: str, count: int, shape: Shape, rng: np.random.Generator, *, wide: bool
+) -> Bytes:  # fmt: skip
+    if (
+        p.element in ("int", "uint")
+        and p.element_bytes >= 4
+        and (ordered := _ordered(name, count, shape, rng)) is not None
+    ):
+        return ordered.astype(np.dtype(f"{'i' if p.element == 'int' else 'u'}{p.element_bytes}")).view(np.uint8)
     if p.element in ("float", "half", "bfloat16"):
         values = rng.standard_normal(count) * (np.exp2(rng.integers(-6, 7, count)) if wide else 1.0)
         values[rng.random(count) < 0.02] = 0.0
@@ -214,6 +202,19 @@ def _elements(p: ParameterInfo, count: int, shape: Shape, rng: np.random.Generat
     return rng.integers(0, max(2, min(shape.size, 64)), count, dtype=dtype).view(np.uint8)
 
 
+def _ordered(name: str, count: int, shape: Shape, rng: np.random.Generator) -> npt.NDArray[np.int64] | None:
+    """Integers that never fall, where the name promises that: sorted rows, some of them met often as in a Zipf
+    distribution, or where segments begin; None for any other name."""
+    if _ASCENDING.search(name):
+        lengths = np.minimum(rng.zipf(1.7, count), 64)
+        rows = np.repeat(np.arange(count), lengths)[:count]
+        return np.asarray(np.minimum(rows, max(1, min(shape.size, 64) - 1)), np.int64)
+    if _BOUNDS.search(name):
+        starts = np.concatenate([[0], np.cumsum(rng.integers(0, 2 * MEAN_SEGMENT + 1, count - 1))])
+        return np.asarray(np.minimum(starts, CAPACITY_ELEMENTS // 4), np.int64)
+    return None
+
+
 def _encode_floats(values: Floats, p: ParameterInfo) -> Bytes:
     if p.element == "half":
         return values.astype(np.float16).view(np.uint8)
@@ -230,7 +231,7 @@ def _scalar(p: ParameterInfo, name: str, shape: Shape, rng: np.random.Generator)
         return _encode_floats(rng.uniform(0.5, 2.0, lanes), p).tobytes()[: p.size_bytes]
     if p.element == "bool":
         return bytes([int(rng.integers(0, 2))])
-    value = shape.size
+    value = shape.inner if shape.inner and _INNER.search(name) else shape.size
     if re.search(r"seed|offset|start|begin|shift|base", name, re.I):
         value = int(rng.integers(0, 4))
     data = value.to_bytes(8, "little")[: min(p.element_bytes, 8)]
@@ -259,15 +260,15 @@ def compare(p: ParameterInfo, given: bytes, outcomes: Sequence[bytes], got: byte
     Integers by bits, floating point by relative tolerance; where the schedules disagree about a floating-point number,
     the port's must lie near what they give. Raises nothing; lengths are equal by construction.
     """
-    before, z = _decode(p, given), _decode(p, got)
-    x, *others = (_decode(p, data) for data in outcomes)
-    stable = np.logical_and.reduce([_same(p, x, y) for y in others]) if others else np.ones(len(x), np.bool_)
-    changed = ~_same(p, before, x) | ~stable
-    wrong = stable & ~_same(p, x, z)
+    before, z = decode_buffer(p, given), decode_buffer(p, got)
+    x, *others = (decode_buffer(p, data) for data in outcomes)
+    stable = np.logical_and.reduce([same(p, x, y) for y in others]) if others else np.ones(len(x), np.bool_)
+    changed = ~same(p, before, x) | ~stable
+    wrong = stable & ~same(p, x, z)
     if bool(wrong.any()) and not bool(stable.all()):  # places that came out alike by chance, among permuted ones
         mixed = np.flatnonzero(~stable | wrong)
         sorted_ = [np.sort(v[mixed]) for v in (x, *others, z)]
-        if all(bool(_same(p, sorted_[0], s).all()) for s in sorted_[1:]):
+        if all(bool(same(p, sorted_[0], s).all()) for s in sorted_[1:]):
             return Comparison(None, unordered=int(mixed.size), compared=int((changed | wrong).sum()))
     if bool(wrong.any()):
         at = int(np.flatnonzero(wrong)[0])
@@ -278,8 +279,8 @@ def compare(p: ParameterInfo, given: bytes, outcomes: Sequence[bytes], got: byte
     if not loose.size:
         return Comparison(None, compared=int(changed.sum()))
     sets = [np.sort(v[loose]) for v in (x, *others, z)]
-    if all(bool(_same(p, sets[0], s).all()) for s in sets[1:-1]):
-        if bool(_same(p, sets[0], sets[-1]).all()):
+    if all(bool(same(p, sets[0], s).all()) for s in sets[1:-1]):
+        if bool(same(p, sets[0], sets[-1]).all()):
             return Comparison(None, unordered=loose.size, compared=int(changed.sum()))
         return Comparison(f"{loose.size} elements hold other values than the original's, in whatever order")
     near = int(_between(np.stack([v[loose] for v in (x, *others)]), z[loose]).sum()) if p.element in FLOATS else 0
@@ -295,7 +296,8 @@ def _between(seen: Values, got: Values) -> npt.NDArray[np.bool_]:
     return inside
 
 
-def _same(p: ParameterInfo, a: Values, b: Values) -> npt.NDArray[np.bool_]:
+def same(p: ParameterInfo, a: Values, b: Values) -> npt.NDArray[np.bool_]:
+    """Per element, whether two results are equal but for rounding."""
     if p.element not in FLOATS:
         return np.equal(a, b)
     width = min(p.element_bytes, 4 if p.single else 8) if p.element == "float" else 2
@@ -308,7 +310,8 @@ def _same(p: ParameterInfo, a: Values, b: Values) -> npt.NDArray[np.bool_]:
     return equal
 
 
-def _decode(p: ParameterInfo, data: bytes) -> Values:
+def decode_buffer(p: ParameterInfo, data: bytes) -> Values:
+    """What a buffer holds, by element: floating types as float64."""
     if p.element == "half":
         return np.frombuffer(data, np.float16).astype(np.float64)
     if p.element == "bfloat16":

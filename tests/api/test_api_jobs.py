@@ -127,6 +127,25 @@ def test_a_kernel_goes_in_and_a_patch_comes_out(service: Service, tmp_path: Path
     assert "extra.cuda" in service.client.get(f"/jobs/{job['id']}").text
 
 
+COUNTING = """#include <hip/hip_runtime.h>
+__global__ void count(const float* x, int* negative, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && x[i] < 0) atomicAdd(negative, 1);
+}
+"""
+
+
+@pytest.mark.timeout(900)
+def test_a_hip_file_is_optimized_as_well(service: Service) -> None:
+    job = service.submit(COUNTING, name="count.hip", wait_s=60, path="ops/count.hip")
+    service.until(lambda: service.job(job)["state"] not in ("queued", "running"), 800)
+    job = service.job(job)
+    assert (job["state"], job["outcome"], job["exit_code"]) == ("done", "improved", 0), job
+    assert "+++ b/ops/count.hip" in service.client.get(job["links"]["patch"]).text
+    report = service.client.get(job["links"]["report"]).json()
+    assert report["speed"]["level"] == "counted" and report["file"]["language"] == "hip"
+
+
 def test_input_that_fails_before_its_first_launch_is_named(service: Service) -> None:
     job = service.submit(FAILING, wait_s=180)
     assert (job["state"], job["exit_code"]) == ("failed", 2)
@@ -177,11 +196,11 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def test_bad_input_exits_with_2_and_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("def f(:\n")
-    (tmp_path / "k.cu").write_text("__global__ void k() {}\n")
+    (tmp_path / "k.cu").write_text("__global__ void k();\n")
     cases = [
         (["optimize", "none.py", "--target", "gfx950"], "none.py: there is no such file."),
         (["optimize", "bad.py", "--target", "gfx950"], "bad.py:1: Python cannot parse it"),
-        (["optimize", "k.cu", "--target", "gfx950"], "this is not a Triton file."),
+        (["optimize", "k.cu", "--target", "gfx950"], "it holds no __global__ function with a body."),
         (["optimize", "bad.py"], "--target"),
         (["skills", "show", "nothing"], "there is no skill 'nothing'"),
     ]

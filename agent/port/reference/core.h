@@ -1,5 +1,6 @@
 // A CPU model of CUDA's execution: blocks one after another, threads as fibers, warps of 32 lanes.
-// Warp intrinsics meet by their mask, as CUDA's manual states them; nothing here knows of 64-lane wavefronts.
+// Warp intrinsics meet by their mask, as CUDA's manual states them. Built with WAVESMITH_LANES=64 it is HIP's on a CDNA
+// GPU: wavefronts of 64 lanes, masks of 64 bits.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -40,7 +41,14 @@
 // `__shared__ alignas(16) T x[n]` is CUDA; on a CPU the attribute is allowed in that place and the keyword is not.
 #define alignas(...) __attribute__((aligned(__VA_ARGS__)))
 
+#ifndef WAVESMITH_LANES
+#define WAVESMITH_LANES 32
+#endif
+
 namespace wavesmith_reference {
+inline constexpr unsigned lanes = WAVESMITH_LANES;
+using Mask = std::conditional_t<lanes == 32, unsigned, unsigned long long>;
+inline constexpr Mask one = 1, whole = ~(Mask)0;
 enum Exit { fault = 30, deadlock = 31, undefined = 32, unsupported = 33, race = 34 };
 [[noreturn]] inline void stop(Exit code, const char* why) {
   fprintf(stderr, "reference: %s\n", why);
@@ -54,21 +62,22 @@ struct Fiber {
   State state;
   Index thread;
   unsigned rank, lane, warp;
-  unsigned wait_mask;
+  Mask wait_mask;
   unsigned long long generation;
   const void* site;
-  unsigned converged;
+  Mask converged;
   bool yielded;
 };
 struct Meeting {
-  unsigned arrived = 0, published = 0;
+  Mask arrived = 0, published = 0;
   unsigned long long generation = 0;
-  alignas(16) unsigned char values[32][32];
-  alignas(16) unsigned char results[32][32];
+  alignas(16) unsigned char values[lanes][32];
+  alignas(16) unsigned char results[lanes][32];
 };
 struct Warp {
-  unsigned alive = 0, met = 0;
-  std::map<unsigned, Meeting> meetings;
+  Mask alive = 0;
+  unsigned met = 0;
+  std::map<Mask, Meeting> meetings;
 };
 inline std::vector<Fiber> fibers;
 inline std::vector<Warp> warps;
@@ -117,7 +126,7 @@ struct dim3 {
 };
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
-inline constexpr int warpSize = 32;
+inline constexpr int warpSize = WAVESMITH_LANES;
 
 namespace wavesmith_reference {
 inline void resume(Fiber& f) {
@@ -131,7 +140,7 @@ inline void resume(Fiber& f) {
 WAVESMITH_UNSEEN inline bool apart(const Access& a, const Access& b) {
   if (!a.thread || a.thread == b.thread) return false;
   if (a.thread >> 11 != b.thread >> 11) return true;
-  return a.barriers == b.barriers && ((a.thread & 2047) / 32 != (b.thread & 2047) / 32 || a.meetings == b.meetings);
+  return a.barriers == b.barriers && ((a.thread & 2047) / lanes != (b.thread & 2047) / lanes || a.meetings == b.meetings);
 }
 WAVESMITH_UNSEEN inline void touch(const void* p, size_t size, bool store) {
   if (!current || quiet) return;
@@ -153,12 +162,12 @@ inline void trampoline() {
   Fiber& f = *current;
   f.state = State::done;
   Warp& w = warps[f.warp];
-  w.alive &= ~(1u << f.lane);
+  w.alive &= ~(one << f.lane);
   setcontext(&scheduler);
 }
 inline void publish_ready(Warp& w) {
   for (auto& [mask, m] : w.meetings) {
-    const unsigned needed = mask & w.alive;
+    const Mask needed = mask & w.alive;
     if (m.arrived && (m.arrived & needed) == needed) {
       memcpy(m.results, m.values, sizeof m.results);
       m.published = m.arrived;
@@ -169,14 +178,14 @@ inline void publish_ready(Warp& w) {
   }
 }
 /// Every live lane of the mask hands in a value and sees those of all: the meaning of every _sync intrinsic.
-inline const Meeting& meet(unsigned mask, const void* value, size_t bytes) {
+inline const Meeting& meet(Mask mask, const void* value, size_t bytes) {
   Fiber& f = *current;
   Warp& w = warps[f.warp];
-  if (!(mask >> f.lane & 1u)) stop(undefined, "a lane calls a warp intrinsic with a mask that does not name it");
+  if (!(mask >> f.lane & one)) stop(undefined, "a lane calls a warp intrinsic with a mask that does not name it");
   Meeting& m = w.meetings[mask];
   memset(m.values[f.lane], 0, sizeof m.values[f.lane]);
   memcpy(m.values[f.lane], value, bytes);
-  m.arrived |= 1u << f.lane;
+  m.arrived |= one << f.lane;
   const unsigned long long before = m.generation;
   publish_ready(w);
   while (m.generation == before) {
@@ -189,7 +198,7 @@ inline const Meeting& meet(unsigned mask, const void* value, size_t bytes) {
   return m;
 }
 /// The lanes of the warp that are at this very call: what __activemask and the intrinsics without a mask see.
-inline unsigned converge(const void* site) {
+inline Mask converge(const void* site) {
   Fiber& f = *current;
   f.site = site;
   f.state = State::converging;
@@ -204,11 +213,11 @@ inline bool release_converging(Warp& w, unsigned first, unsigned count) {
   for (unsigned i = 0; i < count; i++)
     if (fibers[first + i].state == State::converging && (!site || fibers[first + i].site < site)) site = fibers[first + i].site;
   if (!site) return false;
-  unsigned group = 0;
+  Mask group = 0;
   for (unsigned i = 0; i < count; i++)
-    if (fibers[first + i].state == State::converging && fibers[first + i].site == site) group |= 1u << fibers[first + i].lane;
+    if (fibers[first + i].state == State::converging && fibers[first + i].site == site) group |= one << fibers[first + i].lane;
   for (unsigned i = 0; i < count; i++)
-    if (group >> fibers[first + i].lane & 1u && fibers[first + i].state == State::converging && fibers[first + i].site == site) {
+    if (group >> fibers[first + i].lane & one && fibers[first + i].state == State::converging && fibers[first + i].site == site) {
       fibers[first + i].state = State::runnable;
       fibers[first + i].converged = group;
     }
@@ -216,7 +225,7 @@ inline bool release_converging(Warp& w, unsigned first, unsigned count) {
   return true;
 }
 inline bool run_warp(unsigned index, unsigned total) {
-  const unsigned first = index * 32, count = std::min(32u, total - first);
+  const unsigned first = index * lanes, count = std::min(lanes, total - first);
   Warp& w = warps[index];
   bool any = false;
   for (;;) {
@@ -236,7 +245,7 @@ inline bool run_warp(unsigned index, unsigned total) {
   }
 }
 inline void run_block(unsigned total) {
-  const unsigned warp_count = (total + 31) / 32;
+  const unsigned warp_count = (total + lanes - 1) / lanes;
   for (;;) {
     bool any = false;
     for (unsigned k = 0; k < warp_count; k++) any |= run_warp(thread_order(k, warp_count), total);
@@ -272,15 +281,15 @@ inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<voi
         block_number = b;
 #endif
         fibers.assign(total, Fiber{});
-        warps.assign((total + 31) / 32, Warp{});
+        warps.assign((total + lanes - 1) / lanes, Warp{});
         for (unsigned i = 0; i < total; i++) {
           Fiber& f = fibers[i];
           f.state = State::runnable;
           f.thread = {i % block.x, i / block.x % block.y, i / (block.x * block.y)};
           f.rank = i;
-          f.lane = i % 32;
-          f.warp = i / 32;
-          warps[f.warp].alive |= 1u << f.lane;
+          f.lane = i % lanes;
+          f.warp = i / lanes;
+          warps[f.warp].alive |= one << f.lane;
           getcontext(&f.context);
           f.context.uc_stack.ss_sp = stacks + i * stack_bytes;
           f.context.uc_stack.ss_size = stack_bytes;
@@ -316,11 +325,17 @@ WAVESMITH_TOUCHES(16)
 #define __maxnreg__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
+#if WAVESMITH_LANES == 32
 #define __CUDACC__ 1
 #define __NVCC__ 1
 #define __CUDA_ARCH__ 800
 #define CUDART_VERSION 12040
 #define CUDA_VERSION 12040
+#else
+#define __HIPCC__ 1
+#define __HIP__ 1
+#define __HIP_PLATFORM_AMD__ 1
+#endif
 #define __HIP_DEVICE_COMPILE__ 1
 #define WAVESMITH_CUDA_CAPABILITY 800
 
@@ -352,24 +367,24 @@ template <class T> T undefined_value(T v) {
   if (schedule) memset((void*)&v, (int)(0x2a + 24 * schedule & 0x7f), sizeof(T));
   return v;
 }
-template <class T> T pick(unsigned mask, T v, unsigned from) {
+template <class T> T pick(Mask mask, T v, unsigned from) {
   static_assert(sizeof(T) <= 32, "value too large");
   const Meeting& m = meet(mask, &v, sizeof(T));
-  return m.published >> from & 1u ? value_of<T>(m, from) : undefined_value(v);
+  return m.published >> from & one ? value_of<T>(m, from) : undefined_value(v);
 }
-inline unsigned gather_votes(unsigned mask, bool p) {
+inline Mask gather_votes(Mask mask, bool p) {
   const Meeting& m = meet(mask, &p, sizeof p);
-  unsigned r = 0;
-  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u && m.results[i][0]) r |= 1u << i;
+  Mask r = 0;
+  for (unsigned i = 0; i < lanes; i++) if (m.published >> i & one && m.results[i][0]) r |= one << i;
   return r;
 }
 inline unsigned lane() { return current->lane; }
 /// A reduction of the lanes of a mask: in order, or, as CUDA leaves the order open, pairwise.
-template <class T, class F> T fold(unsigned mask, T v, F f) {
+template <class T, class F> T fold(Mask mask, T v, F f) {
   const Meeting& m = meet(mask, &v, sizeof(T));
-  T values[32];
+  T values[lanes];
   unsigned count = 0;
-  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u) values[count++] = value_of<T>(m, i);
+  for (unsigned i = 0; i < lanes; i++) if (m.published >> i & one) values[count++] = value_of<T>(m, i);
   if (schedule == 0) {
     for (unsigned i = 1; i < count; i++) values[0] = f(values[0], values[i]);
   } else {
@@ -381,67 +396,67 @@ template <class T, class F> T fold(unsigned mask, T v, F f) {
   return values[0];
 }
 }  // namespace wavesmith_reference
-inline void __syncwarp(unsigned mask = 0xffffffffu) { char c = 0; wavesmith_reference::meet(mask, &c, 1); }
+inline void __syncwarp(wavesmith_reference::Mask mask = wavesmith_reference::whole) { char c = 0; wavesmith_reference::meet(mask, &c, 1); }
 namespace wavesmith_reference {
-inline void check_width(int width) { if (width < 1 || width > 32 || (width & (width - 1))) stop(undefined, "a shuffle's width is no power of two up to 32"); }
+inline void check_width(int width) { if (width < 1 || width > (int)lanes || (width & (width - 1))) stop(undefined, "a shuffle's width is no power of two up to a warp"); }
 }  // namespace wavesmith_reference
-template <class T> T __shfl_sync(unsigned mask, T v, int source, int width = 32) {
+template <class T> T __shfl_sync(wavesmith_reference::Mask mask, T v, int source, int width = WAVESMITH_LANES) {
   wavesmith_reference::check_width(width);
   const unsigned base = wavesmith_reference::lane() / width * width;
   return wavesmith_reference::pick(mask, v, base + (unsigned)source % width);
 }
-template <class T> T __shfl_up_sync(unsigned mask, T v, unsigned d, int width = 32) {
+template <class T> T __shfl_up_sync(wavesmith_reference::Mask mask, T v, unsigned d, int width = WAVESMITH_LANES) {
   wavesmith_reference::check_width(width);
   const unsigned l = wavesmith_reference::lane(), in = l % width;
   return wavesmith_reference::pick(mask, v, in >= d ? l - d : l);
 }
-template <class T> T __shfl_down_sync(unsigned mask, T v, unsigned d, int width = 32) {
+template <class T> T __shfl_down_sync(wavesmith_reference::Mask mask, T v, unsigned d, int width = WAVESMITH_LANES) {
   wavesmith_reference::check_width(width);
   const unsigned l = wavesmith_reference::lane(), in = l % width;
   return wavesmith_reference::pick(mask, v, in + d < (unsigned)width ? l + d : l);
 }
-template <class T> T __shfl_xor_sync(unsigned mask, T v, int x, int width = 32) {
+template <class T> T __shfl_xor_sync(wavesmith_reference::Mask mask, T v, int x, int width = WAVESMITH_LANES) {
   wavesmith_reference::check_width(width);
   const unsigned l = wavesmith_reference::lane(), to = l ^ (unsigned)x;
-  return wavesmith_reference::pick(mask, v, to < 32 && to / width <= l / width ? to : l);
+  return wavesmith_reference::pick(mask, v, to < WAVESMITH_LANES && to / width <= l / width ? to : l);
 }
-inline unsigned __ballot_sync(unsigned mask, int p) { return wavesmith_reference::gather_votes(mask, p != 0); }
-inline int __any_sync(unsigned mask, int p) { return __ballot_sync(mask, p) != 0; }
-inline int __all_sync(unsigned mask, int p) { return __ballot_sync(mask, !p) == 0; }
-inline int __uni_sync(unsigned mask, int p) { const unsigned yes = __ballot_sync(mask, p), no = __ballot_sync(mask, !p); return yes == 0 || no == 0; }
-template <class T> unsigned __match_any_sync(unsigned mask, T v) {
+inline wavesmith_reference::Mask __ballot_sync(wavesmith_reference::Mask mask, int p) { return wavesmith_reference::gather_votes(mask, p != 0); }
+inline int __any_sync(wavesmith_reference::Mask mask, int p) { return __ballot_sync(mask, p) != 0; }
+inline int __all_sync(wavesmith_reference::Mask mask, int p) { return __ballot_sync(mask, !p) == 0; }
+inline int __uni_sync(wavesmith_reference::Mask mask, int p) { const wavesmith_reference::Mask yes = __ballot_sync(mask, p), no = __ballot_sync(mask, !p); return yes == 0 || no == 0; }
+template <class T> wavesmith_reference::Mask __match_any_sync(wavesmith_reference::Mask mask, T v) {
   const auto& m = wavesmith_reference::meet(mask, &v, sizeof(T));
-  unsigned r = 0;
-  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u && memcmp(m.results[i], &v, sizeof(T)) == 0) r |= 1u << i;
+  wavesmith_reference::Mask r = 0;
+  for (unsigned i = 0; i < wavesmith_reference::lanes; i++) if (m.published >> i & wavesmith_reference::one && memcmp(m.results[i], &v, sizeof(T)) == 0) r |= wavesmith_reference::one << i;
   return r;
 }
-template <class T> unsigned __match_all_sync(unsigned mask, T v, int* p) {
+template <class T> wavesmith_reference::Mask __match_all_sync(wavesmith_reference::Mask mask, T v, int* p) {
   const auto& m = wavesmith_reference::meet(mask, &v, sizeof(T));
   bool same = true;
-  for (unsigned i = 0; i < 32; i++) if (m.published >> i & 1u) same = same && memcmp(m.results[i], &v, sizeof(T)) == 0;
+  for (unsigned i = 0; i < wavesmith_reference::lanes; i++) if (m.published >> i & wavesmith_reference::one) same = same && memcmp(m.results[i], &v, sizeof(T)) == 0;
   *p = same;
   return same ? mask : 0;
 }
-template <class T> T __reduce_add_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a + b); }); }
-template <class T> T __reduce_min_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return std::min(a, b); }); }
-template <class T> T __reduce_max_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return std::max(a, b); }); }
-template <class T> T __reduce_and_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a & b); }); }
-template <class T> T __reduce_or_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a | b); }); }
-template <class T> T __reduce_xor_sync(unsigned m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a ^ b); }); }
-__attribute__((noinline)) inline unsigned __activemask() { return wavesmith_reference::converge(__builtin_return_address(0)); }
+template <class T> T __reduce_add_sync(wavesmith_reference::Mask m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a + b); }); }
+template <class T> T __reduce_min_sync(wavesmith_reference::Mask m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return std::min(a, b); }); }
+template <class T> T __reduce_max_sync(wavesmith_reference::Mask m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return std::max(a, b); }); }
+template <class T> T __reduce_and_sync(wavesmith_reference::Mask m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a & b); }); }
+template <class T> T __reduce_or_sync(wavesmith_reference::Mask m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a | b); }); }
+template <class T> T __reduce_xor_sync(wavesmith_reference::Mask m, T v) { return wavesmith_reference::fold(m, v, [](T a, T b) { return (T)(a ^ b); }); }
+__attribute__((noinline)) inline wavesmith_reference::Mask __activemask() { return wavesmith_reference::converge(__builtin_return_address(0)); }
 #define WAVESMITH_HERE wavesmith_reference::converge(__builtin_return_address(0))
-template <class T> __attribute__((noinline)) T __shfl(T v, int s, int w = 32) { return __shfl_sync(WAVESMITH_HERE, v, s, w); }
-template <class T> __attribute__((noinline)) T __shfl_up(T v, unsigned d, int w = 32) { return __shfl_up_sync(WAVESMITH_HERE, v, d, w); }
-template <class T> __attribute__((noinline)) T __shfl_down(T v, unsigned d, int w = 32) { return __shfl_down_sync(WAVESMITH_HERE, v, d, w); }
-template <class T> __attribute__((noinline)) T __shfl_xor(T v, int x, int w = 32) { return __shfl_xor_sync(WAVESMITH_HERE, v, x, w); }
-__attribute__((noinline)) inline unsigned __ballot(int p) { return __ballot_sync(WAVESMITH_HERE, p); }
+template <class T> __attribute__((noinline)) T __shfl(T v, int s, int w = WAVESMITH_LANES) { return __shfl_sync(WAVESMITH_HERE, v, s, w); }
+template <class T> __attribute__((noinline)) T __shfl_up(T v, unsigned d, int w = WAVESMITH_LANES) { return __shfl_up_sync(WAVESMITH_HERE, v, d, w); }
+template <class T> __attribute__((noinline)) T __shfl_down(T v, unsigned d, int w = WAVESMITH_LANES) { return __shfl_down_sync(WAVESMITH_HERE, v, d, w); }
+template <class T> __attribute__((noinline)) T __shfl_xor(T v, int x, int w = WAVESMITH_LANES) { return __shfl_xor_sync(WAVESMITH_HERE, v, x, w); }
+__attribute__((noinline)) inline wavesmith_reference::Mask __ballot(int p) { return __ballot_sync(WAVESMITH_HERE, p); }
 __attribute__((noinline)) inline int __any(int p) { return __any_sync(WAVESMITH_HERE, p); }
 __attribute__((noinline)) inline int __all(int p) { return __all_sync(WAVESMITH_HERE, p); }
-inline unsigned __lanemask_eq() { return 1u << wavesmith_reference::lane(); }
-inline unsigned __lanemask_lt() { return (1u << wavesmith_reference::lane()) - 1; }
-inline unsigned __lanemask_le() { return __lanemask_lt() | __lanemask_eq(); }
-inline unsigned __lanemask_gt() { return ~__lanemask_le(); }
-inline unsigned __lanemask_ge() { return ~__lanemask_lt(); }
+inline wavesmith_reference::Mask __lanemask_eq() { return wavesmith_reference::one << wavesmith_reference::lane(); }
+inline wavesmith_reference::Mask __lanemask_lt() { return (wavesmith_reference::one << wavesmith_reference::lane()) - 1; }
+inline wavesmith_reference::Mask __lanemask_le() { return __lanemask_lt() | __lanemask_eq(); }
+inline wavesmith_reference::Mask __lanemask_gt() { return ~__lanemask_le(); }
+inline wavesmith_reference::Mask __lanemask_ge() { return ~__lanemask_lt(); }
 
 // ---- atomics ---------------------------------------------------------------------------------------------------------
 #define WAVESMITH_ATOMIC(NAME, RESULT) \

@@ -1,0 +1,1 @@
+"""HIP and CUDA files through the same search: compiled for the target, run in the emulator with generated drivers."""

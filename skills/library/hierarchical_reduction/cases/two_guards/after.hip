@@ -1,0 +1,39 @@
+#include <hip/hip_runtime.h>
+
+__device__ unsigned int overflow_count;
+
+// Adds the sum of `value` over the block to `*address` with one atomic: over wavefronts by shuffles, then through LDS.
+// Every thread of the block has to call it.
+template <typename T>
+__device__ __forceinline__ void wavesmith_block_add(T* address, T value) {
+  __shared__ T partial[1024 / 32];
+  const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+  const unsigned lane = thread % warpSize, live = min(unsigned(warpSize), threads - (thread - lane));
+  for (unsigned offset = warpSize / 2; offset > 0; offset /= 2) {
+    const T other = __shfl_down(value, offset);
+    if (lane + offset < live) value += other;
+  }
+  if (lane == 0) partial[thread / warpSize] = value;
+  __syncthreads();
+  if (thread == 0) {
+#pragma unroll 1
+    for (unsigned wave = 1; wave * warpSize < threads; ++wave) value += partial[wave];
+    if (value != T(0)) atomicAdd(address, value);
+  }
+  __syncthreads();
+}
+
+__global__ void clamp(float* x, float limit, int n, int stride) {
+  unsigned int overflow_count_sum = 0;
+  const int row = blockIdx.y;
+  const int col = blockIdx.x * blockDim.x + threadIdx.x;
+  if (col < n) {
+    const float v = x[row * stride + col];
+    if (v > limit) {
+      overflow_count_sum += 1u;
+      x[row * stride + col] = limit;
+    }
+  }
+  wavesmith_block_add(&overflow_count, overflow_count_sum);
+}
