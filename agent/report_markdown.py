@@ -57,10 +57,11 @@ def _evidence(report: Report) -> list[str]:
 
 def _baseline(report: Report) -> list[str]:
     base = report.baseline
+    how = "recorded" if report.file.language == "triton" else "made up from signatures and launch sites"
     lines = [
         "## Before",
         "",
-        f"{_count(base.launches, 'launch')} recorded, executed by: {base.executor}. "
+        f"{_count(base.launches, 'launch')} {how}, executed by: {base.executor}. "
         + (f"Builds for {report.target.arch}." if base.builds else f"Does not build for {report.target.arch}:"),
     ]
     for failure in base.failures:

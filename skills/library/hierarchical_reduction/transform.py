@@ -69,13 +69,32 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     tree = CudaFile(kernel.source).kernel(str(facts["kernel.name"] or ""))
     if tree is None:
         return
+    shared = [c for c in tree.calls("atomicAdd") if _is_shared(tree, c)]
+    if not shared:
+        return
     try:
         groups = _groups(tree)
         _edits(tree, groups)
-    except (NotAssuredError, GuardError):
+    except NothingSharedError:
         return
-    names = ", ".join(g.address for g in groups)
-    yield Site(tree.line, names, tree.name)
+    except (NotAssuredError, GuardError) as e:
+        reason = f"the atomics of {tree.name} are not summed over the block: {e}."
+        yield Refusal(reason, shared[0].start_point[0] + 1, _ROUTE)
+        return
+    yield Site(tree.line, ", ".join(g.address for g in groups), tree.name)
+
+
+_ROUTE = "Let all threads come to the kernel's end, and leave fences and reads of the sum to another kernel."
+
+
+class NothingSharedError(NotAssuredError):
+    """There is no atomic of many threads on one address."""
+
+
+def _is_shared(tree: KernelTree, call: Node) -> bool:
+    """Whether a call adds to an address that all threads of a block share, and nothing asks for its value."""
+    given = arguments(call)
+    return len(given) == 2 and statement_of(call) is not None and tree.is_uniform(given[0])
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
@@ -94,19 +113,19 @@ def _groups(tree: KernelTree) -> list[Group]:
     found: dict[str, list[Node]] = {}
     for call in tree.calls("atomicAdd"):
         given = arguments(call)
-        if len(given) == 2 and statement_of(call) is not None and _holds_at_the_end(tree, given[0]):
+        if _is_shared(tree, call) and _holds_at_the_end(tree, given[0]):
             found.setdefault(re.sub(r"\s+", " ", tree.file.slice(given[0])), []).append(call)
     groups = [g for address, calls in found.items() if (g := _group(tree, address, calls)) is not None]
     shared = [g for g in groups if only_in(tree, g.base, [c for o in groups if o.base == g.base for c in o.calls])]
+    if not groups:
+        raise NothingSharedError("no atomic of many threads on one address")
     if not shared:
-        raise NotAssuredError("no atomic whose address is the same for all threads of a block")
+        raise NotAssuredError("the kernel uses the memory that they add to itself")
     return shared
 
 
 def _holds_at_the_end(tree: KernelTree, address: Node) -> bool:
-    """Whether an address is the same for all threads of a block, and its names are still known at the kernel's end."""
-    if not tree.is_uniform(address):
-        return False
+    """Whether the names of an address are still known at the kernel's end."""
     first = min((g.start_byte for g in top_level_guards(tree)), default=tree.body.end_byte)
     for node in tree.identifiers(address):
         variable = tree.variables.get(tree.file.slice(node))
