@@ -122,7 +122,7 @@ def _chain_offer(best: Candidate, final: Judgement, missing: str) -> Offer:
 def _unshown_summary(offers: tuple[Offer, ...], target: Target) -> str:
     first = offers[0]
     more = f" ({len(offers) - 1} more in the report)" if len(offers) > 1 else ""
-    return f"Nothing could be shown for {target.arch}: {first.title} is {first.reason}{more}."
+    return f"Nothing could be shown for {target.arch}: {first.title}: {first.reason}{more}."
 
 
 def _refusal(failures: tuple[Failure, ...], refusals: tuple[Refusal, ...], target: Target) -> str:

@@ -17,6 +17,7 @@ _NAMES = {
     "lds_bytes": "LDS bytes per workgroup",
     "cas_loop_count": "compare-and-swap loops",
     "instructions": "instructions",
+    "valu_count": "vector instructions",
     "alu_cycles": "vector and matrix cycles",
 }
 
