@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import libcst as cst
@@ -73,6 +74,21 @@ def kernel_source_facts(source: TritonSource, function: JitFunction) -> dict[str
             isinstance(n, cst.Attribute) and n.attr.value == "int64" for b in bodies for n in walk(b)
         ),
     }
+
+
+def imported_jit(kernel: Kernel) -> list[tuple[str, str]]:
+    """Jit functions of the files beside it that the kernels of a file call, as (name, path of the file)."""
+    if kernel.language is not Language.TRITON:
+        return []
+    source = parse_triton(kernel)
+    imported = {name.rpartition(".")[2] for f in source.functions.values() for _, name in source.calls(f.node.body)}
+    imported -= source.functions.keys()
+    return [
+        (name, path)
+        for name in sorted(imported)
+        for path, text in sorted(kernel.companions.items())
+        if re.search(rf"\bjit\b.*\n(?:@.*\n)*def {re.escape(name)}\(", text)
+    ]
 
 
 def _loads_in(source: TritonSource, loop: cst.For) -> bool:
