@@ -22,7 +22,7 @@ from sandbox.target import Target
 from sandbox.workload import CompileRecord, Launch, StorageRecord, StoredWorkload, load_workload
 from skills.condition import Value as FactValue
 from skills.facts import launch_facts, profile_facts
-from skills.source_facts import collect_facts
+from skills.source_facts import collect_facts, imported_jit
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,12 @@ def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
         measurement=measurement_of(request.kernel, _recording(taken), request),
         stored=taken.stored,
         executor=_executor(launches),
-        notes=(*taken.notes, *_unknown_notes(launches), *_assumed_configs(launches)),
+        notes=(
+            *taken.notes,
+            *_unknown_notes(launches),
+            *_assumed_configs(launches),
+            *_imported_notes(request.kernel),
+        ),
         versions=dict(taken.workload.versions),
         suggested_harness=taken.suggested_harness,
     )
@@ -251,3 +256,8 @@ def _assumed_configs(launches: Sequence[Launch]) -> Iterator[str]:
             values = {**{n: v.value for n, v in config.kwargs.items()}, **config.options}
             words = ", ".join(f"{n}={v}" for n, v in values.items() if v is not None)
             yield f"{launch.kernel} is autotuned over {len(tuned.configs)} configs; assumed as baseline: {words}"
+
+
+def _imported_notes(kernel: Kernel) -> Iterator[str]:
+    for name, path in imported_jit(kernel):
+        yield f"{name}, which the kernels call, lies in {path}: edits are made to {kernel.filename} only"

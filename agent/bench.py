@@ -84,7 +84,12 @@ class SandboxBench:
         """What judges every candidate of the job, against the user's own file."""
         if self._evaluator is None:
             asked = self.request.options
-            options = EvaluateOptions(executor=asked.executor, allow_approx=asked.allow_approx, seed=asked.seed)
+            options = EvaluateOptions(
+                executor=asked.executor,
+                allow_approx=asked.allow_approx,
+                seed=asked.seed,
+                harness=self.request.harness,
+            )
             self._evaluator = Evaluator(self.request.kernel, self.baseline.stored, self.request.target, options)
         return self._evaluator
 

@@ -86,6 +86,10 @@ class Proposal:
     line: int | None = None
 
 
+NEEDS_CLOCK = "only a clock can tell whether it helps, and there is no GPU here"
+"""Why an edit waits for a machine with a GPU."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unmatched:
     """A proposer's reason for not proposing something."""

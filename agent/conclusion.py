@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.candidate import (
+    NEEDS_CLOCK,
     Attempt,
     Candidate,
     Failure,
@@ -122,8 +123,7 @@ def _chain_offer(best: Candidate, final: Judgement, missing: str) -> Offer:
 def _unshown_summary(offers: tuple[Offer, ...], target: Target) -> str:
     first = offers[0]
     more = f" ({len(offers) - 1} more in the report)" if len(offers) > 1 else ""
-    link = " is " if first.reason.startswith("unmeasured") else ": "
-    return f"Nothing could be shown for {target.arch}: {first.title}{link}{first.reason}{more}."
+    return f"Nothing could be shown for {target.arch}: {first.title}: {first.reason}{more}."
 
 
 def _refusal(failures: tuple[Failure, ...], refusals: tuple[Refusal, ...], target: Target) -> str:
@@ -136,6 +136,10 @@ def _refusal(failures: tuple[Failure, ...], refusals: tuple[Refusal, ...], targe
 
 def _nothing(found: Found, target: Target) -> str:
     tried = len(found.attempts)
-    if not tried:
-        return f"Nothing to change for {target.arch}: no skill applies to this file."
-    return f"Nothing better was found for {target.arch}: {tried} {'edit was' if tried == 1 else 'edits were'} tried."
+    waiting = [u.origin for u in found.unmatched if u.reason == NEEDS_CLOCK]
+    later = f" Untried without a GPU's clock: {', '.join(waiting)}." if waiting else ""
+    if tried:
+        edits = "1 edit was" if tried == 1 else f"{tried} edits were"
+        return f"Nothing better was found for {target.arch}: {edits} tried.{later}"
+    reason = "nothing that shows without running it" if waiting else "no skill applies to this file"
+    return f"Nothing to change for {target.arch}: {reason}.{later}"

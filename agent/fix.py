@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.candidate import Attempt, Fate, Measurement, Offers, Proposal, Unmatched
+from agent.candidate import NEEDS_CLOCK, Attempt, Fate, Measurement, Offers, Proposal, Unmatched
 from sandbox.target import Target
 from skills.match import Match, Unmet, match
 from skills.skill import CLOCK_METRICS, Library
@@ -42,9 +42,7 @@ class SkillProposer:
     def _untimed(self, found: Match) -> str:
         """Why an edit that only a clock can rank is not tried; empty when it may be."""
         guess = found.site.needs_timing or found.skill.needs_clock
-        return (
-            "only a clock can tell whether it helps, and there is no GPU here" if guess and not self.has_clock else ""
-        )
+        return NEEDS_CLOCK if guess and not self.has_clock else ""
 
 
 def _nearest(unmet: Sequence[Unmet]) -> Iterator[Unmatched]:

@@ -6,7 +6,8 @@ writes results.md, page.json, results.svg and waterfalls/ from results.json; sta
 
 Counting: a kernel that has no patch, was not timed, or differs within noise counts as 1.0; one that became slower
 counts as what it became. Geomeans and medians are over all kernels, their number beside them. Edits whose mechanism
-only AMD hardware has are listed apart: their resources and counts moved as the skill promised, no clock has seen them.
+only AMD hardware has are listed apart: their resources and counts moved as the skill promised, no clock of AMD has
+seen them, and a time from another vendor's device is shown but enters no mean.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class Row:
     expert: Timed | None
     alone_us: float | None = None
     """Baseline time where there was nothing to compare it with."""
+    elsewhere: bool = False
+    """Timed on a device that is not AMD's."""
     shown: dict[str, Shown] = field(default_factory=dict)
 
     @property
@@ -82,7 +85,12 @@ class Row:
             return None
         if self.ours is not None and self.ours.verdict not in timed:
             return None
-        return (self.ours.counted if self.ours else 1.0) / self.expert.counted
+        return self.counted / self.expert.counted
+
+    @property
+    def counted(self) -> float:
+        """Ours in a mean. A device without what the edits are made for says nothing about them, either way."""
+        return 1.0 if self.ours is None or (self.amd_only and self.elsewhere) else self.ours.counted
 
     @property
     def amd_only(self) -> bool:
@@ -92,7 +100,7 @@ class Row:
     @property
     def improved(self) -> bool:
         """By the clock, or by an edit that only AMD hardware has and whose expected metric moved."""
-        return (self.ours is not None and self.ours.verdict == "gain") or self.amd_only
+        return self.counted > 1.0 or self.amd_only
 
 
 def timed(result: Mapping[str, Any] | None) -> Timed | None:
@@ -144,6 +152,7 @@ def rows_of(results: Mapping[str, Any], shown: Mapping[str, dict[str, Shown]]) -
             origin=r.get("origin", ""),
             ours=timed(r.get("ours")),
             expert=timed(r.get("expert")),
+            elsewhere="AMD" not in str((r.get("ours") or {}).get("device", "AMD")),
             alone_us=(r.get("baseline") or {}).get("baseline_median_us"),
             shown=shown.get(name, {}),
         )
@@ -165,15 +174,15 @@ def geomean(values: Iterable[float]) -> float:
 
 def totals(rows: list[Row]) -> dict[str, Any]:
     """Numbers over all kernels; `n` beside every mean."""
-    gains = [r.ours.counted if r.ours else 1.0 for r in rows]
+    gains = [r.counted for r in rows]
     shares = [r.share for r in rows if r.share is not None]
-    by_clock = [r for r in rows if r.ours is not None and r.ours.verdict == "gain"]
+    by_clock = [r for r in rows if r.counted > 1.0]
     return {
         "n": len(rows),
         "improved": sum(r.improved for r in rows),
         "improved_by_clock": len(by_clock),
         "improved_amd_only": sum(r.improved for r in rows) - len(by_clock),
-        "slower": sum(r.ours is not None and r.ours.verdict == "loss" for r in rows),
+        "slower": sum(r.counted < 1.0 for r in rows),
         "geomean": geomean(gains),
         "median": statistics.median(gains) if gains else 1.0,
         "ours_over_expert": geomean(shares) if shares else None,
@@ -220,7 +229,8 @@ def _timed_table(rows: list[Row]) -> list[str]:
         share = "-" if r.share is None else f"{r.share:.2f}"
         lines.append(
             f"| {r.name} | {r.bottleneck} | {' | '.join('-' if x is None else f'{x:,.1f}' for x in times)} | "
-            f"{spell(r.ours)} | {spell(r.expert)} | {share} |"
+            f"{spell(r.ours)}{', not counted: for AMD only' if r.ours and r.amd_only and r.elsewhere else ''} | "
+            f"{spell(r.expert)} | {share} |"
         )
     return lines
 

@@ -172,9 +172,9 @@ def run_child(
         source, work = scratch / "source", scratch / "work"
         source.mkdir()
         work.mkdir()
-        kernel.write_to(source)
         if harness is not None:
             harness.write_to(source)
+        kernel.write_to(source)  # last: a harness that lies beside the kernel brings the unedited file along
         for path, origin in (files or {}).items():
             shutil.move(origin, scratch / path)
         cache = cache_root() / "compile" / kernel.digest[:32]

@@ -19,12 +19,14 @@ _NAMES = {
     "instructions": "instructions",
     "alu_cycles": "vector and matrix instructions, weighted by their issue rates,",
     "lds_bank_conflicts": "cycles lost to LDS bank conflicts",
+    "valu_count": "vector instructions",
 }
 
 
 def metric_name(name: str) -> str:
-    """How a metric is called in a sentence."""
-    return _NAMES.get(name, name.removesuffix("_count").replace("_", " "))
+    """How a metric is called in a sentence; `KERNEL: metric` keeps the kernel's name as it is."""
+    kernel, colon, metric = name.rpartition(": ")
+    return kernel + colon + _NAMES.get(metric, metric.removesuffix("_count").replace("_", " "))
 
 
 def static_statement(moved: Mapping[str, tuple[float, float]]) -> str:

@@ -52,6 +52,7 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "launch.arg_dtypes": "dtypes of tensor arguments",
         "launch.integers": "integer scalars of the launches, as NAME=VALUE",
         "launch.max_tensor_bytes": "largest tensor argument, bytes of storage",
+        "block_elements": "elements of the largest block of the program",
         "vgpr_count": "vector registers per lane, AccVGPRs included",
         "sgpr_count": "scalar registers per wave",
         "lds_bytes": "LDS per workgroup, bytes",

@@ -90,5 +90,20 @@ def hip_source_facts(kernel: Kernel, function: KernelFunction) -> dict[str, Valu
     }
 
 
+def imported_jit(kernel: Kernel) -> list[tuple[str, str]]:
+    """Jit functions of the files beside it that the kernels of a file call, as (name, path of the file)."""
+    if kernel.language is not Language.TRITON:
+        return []
+    source = parse_triton(kernel)
+    imported = {name.rpartition(".")[2] for f in source.functions.values() for _, name in source.calls(f.node.body)}
+    imported -= source.functions.keys()
+    return [
+        (name, path)
+        for name in sorted(imported)
+        for path, text in sorted(kernel.companions.items())
+        if re.search(rf"\bjit\b.*\n(?:@.*\n)*def {re.escape(name)}\(", text)
+    ]
+
+
 def _loads_in(source: TritonSource, loop: cst.For) -> bool:
     return any(name == f"{TL}.load" for _, name in source.calls(loop.body))

@@ -99,7 +99,7 @@ def test_unimproved_kernels_pull_the_means_to_one(tmp_path: Path) -> None:
         "better": named | {"ours": measured(4.0, 0.1), "expert": measured(2.0, 0.1)},
         "same": named | {"expert": measured(2.0, 0.1)},
         "alone": named | {"baseline": measured(1.0, 0.01)},
-        "hip": named,
+        "hip": named | {"ours": measured(0.5, 0.01)},
     }
     report = tmp_path / "amd" / "hip" / "job"
     report.mkdir(parents=True)
@@ -113,6 +113,7 @@ def test_unimproved_kernels_pull_the_means_to_one(tmp_path: Path) -> None:
     assert numbers["geomean"] == pytest.approx(4.0**0.25) and numbers["median"] == 1.0
     assert numbers["ours_over_expert"] == pytest.approx(1.0) and numbers["ours_over_expert_n"] == 2
     page = (tmp_path / "results.md").read_text()
+    assert "0.50x [0.49, 0.51] (slower), not counted: for AMD only" in page and numbers["slower"] == 0
     assert "| hip | spill-relief | gfx950 | emulated, static | VGPR spills 9 -> 0 |" in page
     assert (tmp_path / "waterfalls" / "hip-gfx950.svg").is_file() and "<svg" in (tmp_path / "results.svg").read_text()
     assert totals(rows_of({}, {}))["n"] == 0

@@ -74,6 +74,7 @@ def test_gemm(arch: str) -> None:
     assert p.count("vgpr_count") == p.count("arch_vgpr_count") + p.count("agpr_count")
     assert p.number("global_load_mean_bytes") == 16 and p.count("global_load_16b_count") == p.count("global_load_count")
     assert p.count("barrier_count") >= 2 and p.count("waitcnt_count") > 0 and p.count("code_bytes") > 1000
+    assert p.count("block_elements") == 128 * 128 and profile("fp32", arch).count("block_elements") == 256
     total = sum(m.value for m in p if m.name.endswith("_count") and m.name[:-6] in KINDS)
     assert total == p.count("instructions")
     lines = {site.line for site in p.sites["mfma"]}

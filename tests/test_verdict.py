@@ -2,6 +2,7 @@
 
 import pytest
 
+from sandbox.statements import static_statement
 from sandbox.verdict import Correctness, Interval, Speed
 
 
@@ -26,3 +27,8 @@ def test_the_two_scales_do_not_compare() -> None:
 
 def test_an_interval_reads_as_a_ratio() -> None:
     assert str(Interval(1.4312, 1.391, 1.474, 40)) == "1.43x [1.39, 1.47]"
+
+
+def test_names_of_kernels_are_left_as_they_are() -> None:
+    moved = {"_group_norm_bwd: cache_maintenance_count": (4.0, 0.0), "vgpr_spill_count": (3.0, 0.0)}
+    assert static_statement(moved) == "_group_norm_bwd: cache maintenance 4 -> 0, VGPR spills 3 -> 0"

@@ -6,9 +6,11 @@ fast a kernel is: `compare_static` only names resources that improved while no o
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sandbox.profiler import amdgcn
@@ -44,6 +46,7 @@ _PER_LOOP = (
     "call",
     "scheduling",
 )
+_BLOCK = re.compile(r"tensor<((?:\d+x)+)")
 _SITED = ("mfma", "transcendental", "global_atomic", "scratch", "fp64", "barrier", "global_load", "global_store")
 _NO_PTX = "NVIDIA code objects are not disassembled here"
 
@@ -53,9 +56,16 @@ def static_profile(compiled: Compiled, target: Target) -> Profile:
     threads = compiled.threads_per_workgroup
     if not target.is_amd:
         return _nvidia_profile(compiled)
-    return asm_profile(
+    profile = asm_profile(
         compiled.asm, compiled.kernel, target, threads_per_workgroup=threads, dynamic_lds_bytes=compiled.lds_bytes
     )
+    return replace(profile, metrics={**profile.metrics, "block_elements": _block_elements(compiled.ttir)})
+
+
+def _block_elements(ttir: str) -> Metric:
+    """The largest block of the program: with fewer elements than lanes, some lanes repeat what others do."""
+    sizes = [math.prod(map(int, shape[:-1].split("x"))) for shape in set(_BLOCK.findall(ttir))]
+    return Metric("block_elements", max(sizes, default=1), "elements")
 
 
 def asm_profile(

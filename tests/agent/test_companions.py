@@ -9,6 +9,8 @@ import pytest
 from agent import companions
 from agent.companions import load_with_companions
 from sandbox.errors import InputError
+from sandbox.kernel import parse_kernel
+from skills.source_facts import imported_jit
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -51,3 +53,10 @@ def test_too_many_and_unreadable_files_are_bad_input(tmp_path: Path, monkeypatch
     monkeypatch.setattr(companions, "MAX_FILES", 9)
     with pytest.raises(InputError, match="UTF-8"):
         load_with_companions(tmp_path / "k.py")
+
+
+def test_jit_functions_of_the_files_beside_are_named() -> None:
+    text = "import triton\nfrom pkg.parts import add, plain\n\n\n@triton.jit\ndef top(x):\n    add(x)\n    plain(x)\n"
+    parts = "import triton\n\n\n@triton.jit\ndef add(x):\n    pass\n\n\ndef plain(x):\n    pass\n"
+    kernel = parse_kernel(text.encode(), "k.py", {"pkg/parts.py": parts})
+    assert imported_jit(kernel) == [("add", "pkg/parts.py")]

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from agent.baseline import Baseline
-from agent.candidate import Attempt, Candidate, Failure, Fate, Judgement, Measurement, Proposal, Unmatched
+from agent.candidate import NEEDS_CLOCK, Attempt, Candidate, Failure, Fate, Judgement, Measurement, Proposal, Unmatched
 from agent.conclusion import conclude
 from agent.job import JobRequest, Options, Outcome
 from agent.report import Report, load_report
@@ -162,3 +162,12 @@ def test_wilson_interval_against_published_values() -> None:
     low, high = wilson(81, 263)  # Newcombe 1998, table I
     assert (round(low, 4), round(high, 4)) == (0.2553, 0.3662)
     assert wilson(0, 0) == (0.0, 1.0)
+
+
+def test_what_waits_for_a_clock_is_named() -> None:
+    request = make_request()
+    start = make_baseline(request).measurement
+    waiting = (Unmatched("config-retune", "Retune", NEEDS_CLOCK), Unmatched("fit-lds", "Fit", "lds_bytes = 0, not > 1"))
+    found = Found(Candidate(request.kernel), start, None, (), (), waiting)
+    said = conclude(start, found, TARGET, request.options.require).summary
+    assert said.endswith("Untried without a GPU's clock: config-retune.") and "no skill applies" not in said

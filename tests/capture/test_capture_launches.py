@@ -300,6 +300,14 @@ def test_test_functions_and_other_file():
     assert [e.qualname for e in taken.entries] == ["scale"]
 
 
+def test_a_harness_beside_the_kernel_runs_the_kernel_as_given():
+    """It brings along the file that it imports, as it lies there: not what is judged."""
+    text = b"import torch\nfrom k import scale\nscale(torch.ones(5, device='cuda'))\n"
+    other = parse_kernel(text, "harness.py", {"k.py": "raise RuntimeError('the file as it lies there')\n"})
+    taken = of("", harness=other)
+    assert taken.outcome.status == "passed", taken.outcome.traceback
+
+
 def test_huge_storages_stay_lazy():
     taken = of(
         """
