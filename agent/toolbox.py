@@ -105,7 +105,9 @@ class Toolbox:
         }
 
     def _skills(self) -> str:
-        return "\n".join(f"{s.id}: {s.data.title}. {s.data.why}" for s in self.library)
+        """Those for the file's language, each with the first sentence of its reason; `search_knowledge` has the rest."""
+        own = [s for s in self.library if self.measured.kernel.language in s.data.languages]
+        return "\n".join(f"{s.id}: {s.data.title}. {s.data.why.split('. ')[0].rstrip('.')}." for s in own)
 
     def _edited(self, arguments: Mapping[str, Any]) -> Kernel:
         """The edited kernel; raises `EditError` when edits do not apply or leave no Python."""

@@ -58,7 +58,7 @@ def asked_of(elements: int) -> tuple[list[tuple[str, Request]], int, int]:
 
 
 def test_large_inputs_go_to_the_gpu_alone_and_much_smaller_ones_to_both() -> None:
-    asked, answered, precise = asked_of(300_000)
+    asked, answered, precise = asked_of(70_000)
     interpreted = [r for executor, r in asked if executor == "interpreter"]
     assert interpreted and all(r.step.variant.reduced for r in interpreted)
     on_gpu = [r.step.variant for executor, r in asked if executor == "gpu" and not r.again]
@@ -78,7 +78,7 @@ def test_small_inputs_are_answered_in_higher_precision_and_repeated_on_the_gpu()
 
 def test_a_dear_call_is_made_once_and_smaller_ones_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variants, "DEAR_S", 0.0)
-    kernel = parse_kernel(SOURCE.replace(b"ELEMENTS", b"300_000"), "k.py")
+    kernel = parse_kernel(SOURCE.replace(b"ELEMENTS", b"70_000"), "k.py")
     stored = capture(kernel, TARGET, executor="interpreter", limits=Limits(wall_s=240), compile=False).stored
     evaluator = Evaluator(kernel, stored, TARGET, EvaluateOptions(executor="interpreter", seed=1))
     made = [(c.request.step.variant.kind, c.request.order, c.request.wide) for c in evaluator.baseline_trial.calls]

@@ -115,16 +115,16 @@ def test_failures_and_unknown_results_do_not_stop_the_harness():
 def test_a_launch_over_its_budget_is_unknown():
     taken = of(
         """
-        x = torch.ones(1 << 22, device="cuda")
+        x = torch.ones(1 << 23, device="cuda")
         y = torch.empty_like(x)
-        scale_kernel[(1 << 22,)](x, y, 1 << 22, 2.0, BLOCK=1)
-        assert y.sum() == 2 << 22
+        scale_kernel[(1 << 23,)](x, y, 1 << 23, 2.0, BLOCK=1)
+        assert y.sum() == 2 << 23
         """,
-        limits=Limits(wall_s=60, launch_s=0.5),
+        limits=Limits(wall_s=60, launch_s=0.05),
         executor="interpreter",
     )
     (launch,) = taken.launches
-    assert launch.execution.status == "unknown" and "0.5 s" in launch.execution.reason
+    assert launch.execution.status == "unknown" and "0.05 s" in launch.execution.reason
     assert taken.outcome.status == "unknown" and "AssertionError" in taken.outcome.exception
 
 

@@ -158,6 +158,7 @@ def test_changed_host_code_is_what_runs(stored):
     assert len([launch for launch in done.launches if launch.entry is None]) <= 1
 
 
+@pytest.mark.long
 def test_files_that_do_not_fit_are_outcomes(stored):
     done = again(stored, kernel(("def axpy(", "def axpy_renamed("), ("    axpy(Pair(", "    axpy_renamed(Pair(")))
     assert done.results[1].status == "missing" and "axpy" in done.results[1].error

@@ -17,7 +17,17 @@ TARGETS = {"bounds_check": ("gfx942", "gfx950")}
 RUNS = [(case, arch) for case in cases() for arch in TARGETS.get(case["name"], ("gfx950",))]
 
 
-@pytest.mark.parametrize(("case", "arch"), RUNS, ids=[f"{c['name']}-{a}" for c, a in RUNS])
+SHORT = ("bounds_check", "register_rows", "transpose")
+"""Cases of the usual run, one per kind of evidence; `make test-long` has the others."""
+
+
+@pytest.mark.parametrize(
+    ("case", "arch"),
+    [
+        pytest.param(c, a, id=f"{c['name']}-{a}", marks=[] if c["name"] in SHORT else [pytest.mark.long])
+        for c, a in RUNS
+    ],
+)
 def test_a_kernel_of_the_suite_comes_out_like_the_one_by_hand(case: dict[str, Any], arch: str, tmp_path: Path) -> None:
     row = run_case(case, arch, tmp_path)
     assert case["expects"] in row.skills, row

@@ -86,7 +86,7 @@ def optimize(kernel: Path, server: Provider, out: Path, *words: str) -> tuple[in
     return code, load_report((out / "report.json").read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_models_proposal_wins_and_the_job_replays_byte_for_byte_without_a_network(
     kernel: Path, server: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

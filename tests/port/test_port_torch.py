@@ -106,6 +106,7 @@ def test_texts_of_load_inline_are_found_wherever_they_are_written(tmp_path: Path
         assert project.sources[unit].text.startswith("#include <torch/types.h>\n")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(2400)
 def test_load_inline_builds_against_torchs_headers_and_is_right(tmp_path: Path) -> None:
     headers_or_skip()
