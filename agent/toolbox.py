@@ -105,7 +105,7 @@ class Toolbox:
         }
 
     def _skills(self) -> str:
-        """Those for the file's language, each with the first sentence of its reason; `search_knowledge` has the rest."""
+        """Those for the file's language, each with the first sentence of why; `search_knowledge` has the rest."""
         own = [s for s in self.library if self.measured.kernel.language in s.data.languages]
         return "\n".join(f"{s.id}: {s.data.title}. {s.data.why.split('. ')[0].rstrip('.')}." for s in own)
 
