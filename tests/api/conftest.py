@@ -70,6 +70,12 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
+        answer = self._answer(method, params)
+        assert "error" not in answer, (method, answer["error"])
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if self._session:
@@ -78,9 +84,7 @@ class Browser:
         while True:
             answer = self._next(PATIENCE_S)
             if answer.get("id") == self._number:
-                assert "error" not in answer, (method, answer["error"])
-                result: dict[str, Any] = answer["result"]
-                return result
+                return answer
 
     def _next(self, timeout_s: float) -> dict[str, Any]:
         while b"\0" not in self._buffer:
@@ -124,9 +128,12 @@ class Browser:
             time.sleep(0.05)
 
     def _is_true(self, script: str) -> bool:
-        """False also while the page is being replaced."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        return answer["result"].get("value") is True
+        """False also while the page is being replaced, which the browser may answer with an error."""
+        answer = self._answer("Runtime.evaluate", {"expression": script, "returnByValue": True})
+        if "navigated or closed" in str(answer.get("error")):
+            return False
+        assert "error" not in answer, (script, answer["error"])
+        return answer["result"]["result"].get("value") is True
 
     def resize(self, width: int, height: int = 900) -> None:
         self.call(
