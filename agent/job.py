@@ -120,6 +120,8 @@ class Options:
     """Of the inputs that candidates are tried on; None draws a secret one."""
     budget: Budget = field(default_factory=Budget)
     model: ModelChoice | None = None
+    tune_repaired: bool = True
+    """Whether a file that builds only after a repair is made faster too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,10 @@ def optimize(
             work = put_to_work(helper, seeded, folder, Workplace(bench, library, meter, progress))
             proposer = work.guide(proposer)
         least = min(request.options.require.speed, Speed.STATIC)
-        budget = request.options.budget
-        found = Search(baseline.measurement, proposer, bench, budget, progress, meter=meter, least=least).run()
+        found = Search(
+            baseline.measurement, proposer, bench, request.options.budget, progress, meter=meter, least=least,
+            tune_repaired=request.options.tune_repaired,
+        ).run()  # fmt: skip
         evaluations, confirmed = meter.evaluations, Confirmed(found)
         if work is not None and helper is not None:
             fresh = bench_for(with_fresh_inputs(seeded), baseline, progress)

@@ -81,6 +81,8 @@ class Search:
     meter: Meter = field(default_factory=Meter)
     least: Speed = Speed.STATIC
     """Gains below this level are offered, not kept: a prediction rides along with nothing that was counted."""
+    tune_repaired: bool = True
+    """Whether the search goes on once a file that did not build does."""
     _began: float = 0.0
     _seen: set[str] = field(default_factory=set)
     _invisible: bool = False
@@ -91,6 +93,8 @@ class Search:
         self._seen.add(self.start.kernel.digest)
         best, measured = Candidate(self.start.kernel), self.start
         while not self._spent():
+            if measured.builds and not (self.start.builds or self.tune_repaired):
+                break
             step = self._tune(measured) if measured.builds else self._repair(measured)
             if step is None:
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agent.events import Progress
@@ -34,6 +35,8 @@ def find_gain(
     from agent.orchestrator import optimize
 
     request = side.request(target, executor="auto", wall_s=wall_s)
+    # What mends a finding holds the repair alone: small enough to be a suggestion.
+    request = replace(request, options=replace(request.options, tune_repaired=False))
     with tempfile.TemporaryDirectory(prefix="wavesmith-gain-") as scratch:
         report = optimize(request, Path(scratch), Progress())
         if report.exit_code != 0:

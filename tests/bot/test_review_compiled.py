@@ -86,10 +86,9 @@ def test_an_atomic_the_target_lacks(branches: Branches) -> None:
 
 @pytest.mark.slow
 def test_a_fix_is_verified_in_the_minutes_that_are_left(branches: Branches) -> None:
-    # Blocks large enough for the default number of warps: nothing but the import is to be mended.
-    branches.commit({"k.py": KERNEL.replace("128", "1024")})
+    branches.commit({"k.py": KERNEL})
     branches.branch("pr")
-    branches.commit({"k.py": LIBDEVICE.replace("128", "1024")})
+    branches.commit({"k.py": LIBDEVICE})
     result = compiled_review(branches, 3.0, "verified")
     (finding,) = result.findings
     assert finding.rule == "cuda-only" and finding.fix is not None
