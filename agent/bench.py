@@ -13,7 +13,7 @@ from agent.job import JobRequest
 from sandbox.capture import choose_executor
 from sandbox.evaluate import EvaluateOptions, Evaluation, Evaluator
 from sandbox.kernel import Kernel
-from sandbox.profiler.metrics import Profile
+from sandbox.profiler.metrics import changes_between
 from sandbox.profiler.static import compare_static, resource_gains
 from sandbox.target import Target
 from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain
@@ -45,7 +45,7 @@ class SandboxBench:
         evaluation = self._evaluate(baseline.kernel, proposal)
         if proposal.invisible and evaluation.correctness is Correctness.INTERPRETED:
             evaluation = self._emulate(evaluation, baseline.kernel, proposal)
-        changes = _changes(evaluation.baseline_profiles, evaluation.candidate_profiles)
+        changes = changes_between(evaluation.baseline_profiles, evaluation.candidate_profiles)
         return Judgement(evaluation.verdict, evaluation.statements, changes, evaluation.doubt)
 
     def _screen(self, baseline: Measurement, proposal: Proposal) -> Judgement | None:
@@ -53,7 +53,7 @@ class SandboxBench:
         if not baseline.builds or choose_executor(self.request.options.executor) == "gpu":
             return None
         after = self.measure(proposal.kernel)
-        changes = _changes(baseline.profiles, after.profiles)
+        changes = changes_between(baseline.profiles, after.profiles)
         if after.failures:
             first = after.failures[0]
             return Judgement(CompileFailed(first.message, first.kernel, line=first.line), (), changes)
@@ -121,15 +121,3 @@ def _static_obstacle(before: Measurement, after: Measurement, expects: Mapping[s
             return judged.statement
         moved = moved or bool(judged.improved)
     return "" if moved else f"no resource moved the right way ({', '.join(expects) or 'none was named'}); not timed"
-
-
-def _changes(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> dict[str, tuple[float, float]]:
-    """Every numeric metric both sides have; named by kernel where there are several."""
-    several = len(before) > 1
-    found: dict[str, tuple[float, float]] = {}
-    for kernel in sorted(before.keys() & after.keys()):
-        for metric in before[kernel]:
-            old, new = before[kernel].number(metric.name), after[kernel].number(metric.name)
-            if old is not None and new is not None:
-                found[f"{kernel} {metric.name}" if several else metric.name] = (old, new)
-    return found

@@ -30,7 +30,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sandbox import device_lock
-from sandbox.correctness import Results, TensorValue, Value, Yardsticks, compare, noise_between
+from sandbox.correctness import Results, TensorValue, Value, Yardsticks, compare, largest_noise
 from sandbox.timing_session import ProgramSpec, Sample, TimingError, TimingProcess
 from sandbox.verdict import Interval
 
@@ -228,10 +228,7 @@ def _mismatches(checked: Sequence[Mapping[str, Results]]) -> list[str]:
 
     How far the baseline's second process is from its first is what no candidate can be asked to do better.
     """
-    noise: dict[str, float] = {}
-    for results in checked:
-        for place, apart in noise_between(results["baseline"], results["repeat"]).items():
-            noise[place] = max(noise.get(place, 0.0), apart)
+    noise = largest_noise((results["baseline"], results["repeat"]) for results in checked)
     found = []
     for results in checked:
         agreement = compare(results["candidate"], results["baseline"], yardsticks=Yardsticks(noise=noise))

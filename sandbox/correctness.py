@@ -11,7 +11,7 @@ Pure numpy: bfloat16 and float8 travel as their bits beside their dtype name (to
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -286,6 +286,15 @@ def noise_between(first: Results, again: Results) -> dict[str, float]:
             one, other = np.where(both, one, 0.0), np.where(both, other, 0.0)
             yard = np.abs(one) + _row_scale(one, 0.0) if one.size else one
             found[place] = _largest_ratio(np.abs(one - other), yard, FORMATS[a.dtype])
+    return found
+
+
+def largest_noise(pairs: Iterable[tuple[Results, Results]]) -> dict[str, float]:
+    """The largest `noise_between` of each place over several pairs of runs."""
+    found: dict[str, float] = {}
+    for first, again in pairs:
+        for place, apart in noise_between(first, again).items():
+            found[place] = max(found.get(place, 0.0), apart)
     return found
 
 

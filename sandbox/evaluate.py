@@ -127,7 +127,7 @@ class Evaluator:
         on_gpu = self.executor == "gpu"
         self.steps = plan_steps(workload.workload, self._rng, budget_s=self.options.budget_s, reduce=on_gpu)
         entries = workload.workload.entries
-        self._dear = frozenset(e.index for e in entries if e.known and is_dear(workload.workload, e))
+        self._dear = frozenset(e.index for e in entries if is_dear(workload.workload, e))
         self._baseline_trial: Trial | None = None
         self._references: list[Reference] | None = None
         self._trials: dict[tuple[str, str], Trial] = {}

@@ -89,18 +89,18 @@ _COUNTERS = {
     "executed_instructions": "SQ_INSTS",
     "executed_lds_atomics": "lds_lane_atomics",
     "executed_vector_loads": "SQ_INSTS_VMEM_RD",
+    "lds_bank_conflicts": "SQ_LDS_BANK_CONFLICT",
 }
-COUNTED = frozenset({*_COUNTERS, "executed_alu_cycles"})
-"""Metrics that an emulated run counts."""
-_PREDICTORS = {"lds_bank_conflicts": "SQ_LDS_BANK_CONFLICT"}
-MODELLED = frozenset(_PREDICTORS)
+MODELLED = frozenset({"lds_bank_conflicts"})
 """Metrics that the emulator predicts with a model of the hardware."""
+COUNTED = frozenset({*_COUNTERS, "executed_alu_cycles"}) - MODELLED
+"""Metrics that an emulated run counts."""
 
 
 def _count(name: str, counters: Mapping[str, int], target: Target) -> float | None:
     if name == "executed_alu_cycles":
         return alu_cycles(counters, target)
-    return float(counters.get({**_COUNTERS, **_PREDICTORS}[name], 0))
+    return float(counters.get(_COUNTERS[name], 0))
 
 
 def counts_of(trial: Trial) -> dict[str, int] | None:

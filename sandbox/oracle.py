@@ -6,13 +6,14 @@ that is float32 or better; the baseline's results themselves. The first two also
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from sandbox.correctness import Results, TensorValue, Yardsticks, compare, noise_between, typical_scales
+from sandbox.correctness import Results, TensorValue, Yardsticks, compare, largest_noise, noise_between, typical_scales
 from sandbox.trials import POISON_BYTE, Call, Trial
 from sandbox.variants import Step
 from sandbox.workload import StoredWorkload, TensorRecord
@@ -50,8 +51,13 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
         for i, s in enumerate(steps)
         if s.entry not in shaky and (c := baseline.of(i)) is not None and _usable(s, c)
     ]
+    repeated = list(_repeated(baseline))
+
+    @cache
+    def apart(entry: int, unanswered: bool) -> dict[str, float]:
+        return _apart([*repeated, *_answered_precisely(baseline)] if unanswered else repeated, entry)
+
     found = []
-    noise, own = _noise(baseline), _own_errors(baseline)
     for number, step, call in usable:
         wide = baseline.of(number, wide=True)
         oracle: Results | None = None
@@ -62,8 +68,7 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
             expected = _expected_by_harness(stored, step.entry)
             oracle, kind = (expected, "harness") if expected else (None, "baseline")
         alike = [c.results for _, s, c in usable if s.entry == step.entry and s.variant.kind in ("recorded", "seed")]
-        known = (noise, own) if oracle is None else (noise,)
-        yardsticks = Yardsticks(typical_scales(alike), _largest(k.get(step.entry, {}) for k in known))
+        yardsticks = Yardsticks(typical_scales(alike), apart(step.entry, oracle is None))
         found.append(Reference(step, number, call, oracle, kind, yardsticks))
     return found
 
@@ -76,42 +81,24 @@ def _repeated(baseline: Trial) -> Iterator[tuple[Call, Call]]:
             yield first, call
 
 
-def _noise(baseline: Trial) -> dict[int, dict[str, float]]:
-    """By entry and place, how far the baseline is from itself; places that were the same each time are left out."""
-    return _apart(_repeated(baseline))
+def _answered_precisely(baseline: Trial) -> Iterator[tuple[Call, Call]]:
+    """Calls of the baseline beside the same in higher precision.
 
-
-def _own_errors(baseline: Trial) -> dict[int, dict[str, float]]:
-    """By entry and place, how far the baseline is from higher precision on the inputs that it could be asked for.
-
-    On inputs too large for that, nobody can be asked to err less; where the baseline's products are TF32, a candidate
-    that computes them exactly differs from it by just that.
+    On inputs too large for that, nobody can be asked to err less than here; where the baseline's products are TF32, a
+    candidate that computes them exactly differs from it by just that.
     """
-    pairs = []
     for call in baseline.calls:
         wide = baseline.of(call.request.number, wide=True)
-        usual = call.request.step.variant.kind in ("recorded", "seed", "sizes")
-        if not call.request.wide and usual and call.executed and wide is not None and wide.executed:
-            pairs += [(call, wide)] if call.error is None and _same_question(wide, call) else []
-    return _apart(pairs)
+        usual = not call.request.wide and call.request.step.variant.kind in ("recorded", "seed", "sizes")
+        answered = usual and call.executed and call.error is None
+        if answered and wide is not None and wide.executed and _same_question(wide, call):
+            yield call, wide
 
 
-def _apart(pairs: Iterable[tuple[Call, Call]]) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
-    for one, other in pairs:
-        places = found.setdefault(one.request.step.entry, {})
-        for place, noise in noise_between(one.results, other.results).items():
-            if noise > 0:
-                places[place] = max(places.get(place, 0.0), noise)
-    return found
-
-
-def _largest(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for part in parts:
-        for place, value in part.items():
-            found[place] = max(found.get(place, 0.0), value)
-    return found
+def _apart(pairs: Iterable[tuple[Call, Call]], entry: int) -> dict[str, float]:
+    """By place, how far calls of one entry are apart; places that were the same each time are left out."""
+    own = ((one.results, other.results) for one, other in pairs if one.request.step.entry == entry)
+    return {place: noise for place, noise in largest_noise(own).items() if noise > 0}
 
 
 def unsteady(baseline: Trial) -> dict[int, str]:

@@ -57,9 +57,7 @@ def _interpreted(plan: Sequence[PlannedCall], executor: str, run: Run) -> Trial:
     requests: list[Request] = []
     for call in plan:
         requests.append(_plain(call))
-        if call.known and call.recorded and call.dear:
-            continue
-        if call.known or not call.recorded:
+        if (call.known or not call.recorded) and not (call.recorded and call.dear):
             requests.append(Request(call.step, call.number, wide=True))
             if call.recorded or call.dear:
                 requests.append(Request(call.step, call.number, order="reversed"))

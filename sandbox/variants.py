@@ -95,7 +95,7 @@ def plan_steps(
                 left_s -= cost
     if reduce or not any(e.known for e in entries):
         for entry in _one_per_function(workload, [e for e in entries if e.kind != "program"]):
-            if not (entry.known and is_dear(workload, entry)):
+            if not is_dear(workload, entry):
                 steps += _reduced_steps(entry, rng)
     return steps
 
@@ -108,8 +108,9 @@ def _reduced_steps(entry: EntryCall, rng: np.random.Generator) -> list[Step]:
 
 
 def is_dear(workload: Workload, entry: EntryCall) -> bool:
-    """Whether a call costs so much where it was recorded that it is not to be repeated without need."""
-    return entry.kind != "program" and bool(reductions(entry)) and _cost_s(workload, entry) > DEAR_S
+    """Whether a call of known results cost so much where it was recorded that it is not repeated without need."""
+    called = entry.known and entry.kind != "program"
+    return called and bool(reductions(entry)) and _cost_s(workload, entry) > DEAR_S
 
 
 def variants_of(entry: EntryCall, rng: np.random.Generator) -> list[InputVariant]:

@@ -41,13 +41,3 @@ def only_in(tree: KernelTree, base: str, calls: Sequence[Node]) -> bool:
     """Whether the kernel names a pointer nowhere but in these calls, so that it cannot see that a sum comes later."""
     inside = [(c.start_byte, c.end_byte) for c in calls]
     return all(any(a <= use.start_byte < b for a, b in inside) for use in tree.uses(base))
-
-
-def own_name(stem: str, taken: set[str]) -> str:
-    """`stem`, with a number where that is taken; it is taken from then on."""
-    name, number = stem, 1
-    while name in taken:
-        number += 1
-        name = f"{stem}{number}"
-    taken.add(name)
-    return name

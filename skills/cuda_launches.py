@@ -24,7 +24,9 @@ def launch_sites(source: HipSource, kernel: str) -> list[LaunchSite]:
     """Launches by `<<<...>>>` and by `hipLaunchKernelGGL`, in that order."""
     known = constants(source)
     pattern = rf"\b{kernel}\s*(?:<[^;{{}}<>]*(?:<[^<>]*>[^;{{}}<>]*)*>)?\s*<<<(?P<config>[^;]*?)>>>"
-    configs = [_split(source.text[m.start("config") : m.end("config")]) for m in re.finditer(pattern, source.masked)]
+    configs = [
+        split_at_commas(source.text[m.start("config") : m.end("config")]) for m in re.finditer(pattern, source.masked)
+    ]
     for call in source.calls({"hipLaunchKernelGGL"}):
         given = [source.slice(a) for a in call.args]
         if len(given) >= 4 and re.search(rf"\b{kernel}\b", given[0]):
@@ -56,17 +58,18 @@ def _dim(text: str, known: dict[str, int], source: HipSource) -> Dim | None:
         return _dim(plain.group(1), known, source) if plain and plain.group(1).strip() != text else None
     if m is None:
         return None
-    values = [constant_value(p, known) for p in _split(m.group(1))]
+    values = [constant_value(p, known) for p in split_at_commas(m.group(1))]
     if any(v is None for v in values) or not 1 <= len(values) <= 3:
         return None
     x, y, z = [*(v or 1 for v in values), 1, 1][:3]
     return (x, y, z)
 
 
-def _split(text: str) -> list[str]:
+def split_at_commas(text: str, opening: str = "([{", closing: str = ")]}") -> list[str]:
+    """The parts of a list of arguments, with what stands inside brackets kept together."""
     parts, depth, current = [], 0, ""
     for character in text:
-        depth += (character in "([{") - (character in ")]}")
+        depth += (character in opening) - (character in closing)
         if character == "," and depth == 0:
             parts.append(current)
             current = ""

@@ -12,6 +12,7 @@ from skills.edit import Edit, replace
 from skills.idioms import bound_argument, names_in, needs_parentheses, tl_call
 from skills.knobs import grid_expression
 from skills.literals import int_value
+from skills.names import fresh_name
 from skills.triton_source import JitFunction, Launch, TritonSource, argument, dotted_name, walk
 
 
@@ -190,9 +191,4 @@ def unused(source: TritonSource, function: JitFunction, *wanted: str) -> Iterato
     """Names that the kernel does not use yet, made from the wanted ones."""
     taken = {n.value for n in walk(function.node) if isinstance(n, cst.Name)}
     for name in wanted:
-        candidate, number = name, 1
-        while candidate in taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        taken.add(candidate)
-        yield candidate
+        yield fresh_name(name, taken)

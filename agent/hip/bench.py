@@ -26,6 +26,7 @@ from sandbox.gain import (
 )
 from sandbox.gate import Gate
 from sandbox.kernel import Kernel
+from sandbox.profiler.metrics import changes_between
 from sandbox.profiler.static import compare_static
 from sandbox.statements import correctness_statement, static_statement
 from sandbox.target import Target
@@ -56,7 +57,7 @@ class HipBench:
         """Whether the proposal does what the user's file does, and is better than `baseline`."""
         start, parent = self.baseline.program, self.program(baseline.kernel)
         program = self.program(proposal.kernel)
-        changes = _changes(parent, program)
+        changes = changes_between(parent.profiles, program.profiles)
         if program.failures:
             first = program.failures[0]
             return Judgement(CompileFailed(first.message, file=first.kernel, line=first.line), (), changes)
@@ -211,16 +212,3 @@ def _expectations(proposal: Proposal, parent: Program) -> dict[str, str]:
         return {name: direction for name, direction in pairs.items() if name != "builds"}
     atomics = any(p.count("global_atomic_count") for p in parent.profiles.values())
     return {"executed_instructions": "down", **({"executed_lane_atomics": "down"} if atomics else {})}
-
-
-def _changes(before: Program, after: Program) -> dict[str, tuple[float, float]]:
-    """Every numeric metric both versions have; named by kernel where there are several."""
-    old, new = before.profiles, after.profiles
-    several = len(old) > 1
-    found: dict[str, tuple[float, float]] = {}
-    for kernel in sorted(old.keys() & new.keys()):
-        for metric in old[kernel]:
-            left, right = old[kernel].number(metric.name), new[kernel].number(metric.name)
-            if left is not None and right is not None:
-                found[f"{kernel} {metric.name}" if several else metric.name] = (left, right)
-    return found

@@ -11,6 +11,7 @@ from tree_sitter import Language, Node, Parser
 from agent.port.result import Finding
 from sandbox.hip_guards import live_text
 from sandbox.hip_source import HipSource
+from skills.cuda_tree import walk
 
 _COLLECTIVE = re.compile(
     r"^(?:wavesmith::)?__(?:shfl\w*_sync|ballot_sync|any_sync|all_sync|match_\w+_sync|reduce_\w+_sync|syncwarp)$"
@@ -29,21 +30,13 @@ def lint(path: str, text: str) -> list[Finding]:
     return sorted(findings, key=lambda f: (f.line, f.kind))
 
 
-def _walk(node: Node) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(reversed(current.children))
-
-
 def _text(node: Node | None) -> str:
     return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
 
 
 def _divergent_collectives(path: str, root: Node) -> Iterator[Finding]:
     """Full-mask collectives under a condition that differs within a warp: undefined in CUDA, other lanes on AMD."""
-    for node in _walk(root):
+    for node in walk(root):
         if node.type != "call_expression" or not _COLLECTIVE.match(_text(node.child_by_field_name("function"))):
             continue
         arguments = node.child_by_field_name("arguments")
@@ -65,7 +58,7 @@ def _divergent_collectives(path: str, root: Node) -> Iterator[Finding]:
 
 def _waits(path: str, root: Node) -> Iterator[Finding]:
     """Loops that wait for another thread: two logical warps share a wavefront, and one may wait forever."""
-    for node in _walk(root):
+    for node in walk(root):
         if node.type not in ("while_statement", "do_statement", "for_statement"):
             continue
         condition = _text(node.child_by_field_name("condition"))

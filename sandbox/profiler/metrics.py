@@ -76,3 +76,15 @@ class Profile:
         metrics = [Metric(**m) for m in data["metrics"]]
         sites = {k: tuple(SourceCount(*s) for s in v) for k, v in data["sites"].items()}
         return cls(data["kernel"], data["arch"], {m.name: m for m in metrics}, sites)
+
+
+def changes_between(before: Mapping[str, Profile], after: Mapping[str, Profile]) -> dict[str, tuple[float, float]]:
+    """Every numeric metric both sides have; named by kernel where there are several."""
+    several = len(before) > 1
+    found: dict[str, tuple[float, float]] = {}
+    for kernel in sorted(before.keys() & after.keys()):
+        for metric in before[kernel]:
+            old, new = before[kernel].number(metric.name), after[kernel].number(metric.name)
+            if old is not None and new is not None:
+                found[f"{kernel} {metric.name}" if several else metric.name] = (old, new)
+    return found

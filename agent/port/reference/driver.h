@@ -70,9 +70,7 @@ inline Buffer guarded(size_t size) {
   const size_t rounded = (size + 15) / 16 * 16;
   return {base + far + (pages * page - rounded), size};
 }
-/// input: kernel, grid[3], block[3], shared bytes, argument count, then per argument: 1 + bytes of a buffer, or 0 + raw
-/// value, or 2 + raw value + count of pointers in it, then per pointer its place and the bytes of its buffer.
-template <class Make> int run(const char* input, const char* output, unsigned schedule, Make make) {
+inline void catch_faults() {
   static char alternate[65536];
   stack_t s{};
   s.ss_sp = alternate;
@@ -86,6 +84,11 @@ template <class Make> int run(const char* input, const char* output, unsigned sc
   a.sa_handler = on_bounds;
   sigaction(SIGILL, &a, nullptr);
   sigaction(SIGTRAP, &a, nullptr);
+}
+/// input: kernel, grid[3], block[3], shared bytes, argument count, then per argument: 1 + bytes of a buffer, or 0 + raw
+/// value, or 2 + raw value + count of pointers in it, then per pointer its place and the bytes of its buffer.
+template <class Make> int run(const char* input, const char* output, unsigned schedule, Make make) {
+  catch_faults();
   Reader r{fopen(input, "rb")};
   if (!r.file) return 1;
   const unsigned kernel = r.get<unsigned>();

@@ -11,7 +11,7 @@ from tree_sitter import Node
 from sandbox.hip_source import Edit
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.cuda_atomics import SUMMED_TYPES, NotAssuredError, element_type, only_in, own_name
+from skills.cuda_atomics import SUMMED_TYPES, NotAssuredError, element_type, only_in
 from skills.cuda_edit import rewritten
 from skills.cuda_guards import GuardError, nest_guards, top_level_guards, without_last_return
 from skills.cuda_tree import (
@@ -26,6 +26,7 @@ from skills.cuda_tree import (
     statement_of,
 )
 from skills.facts import Facts
+from skills.names import fresh_name
 from skills.skill import Refusal, Site
 
 HELPER = "wavesmith_block_add"
@@ -219,7 +220,7 @@ def _check(tree: KernelTree) -> None:
 def _names(file: CudaFile, groups: Sequence[Group]) -> dict[Group, str]:
     """A name of its own for each sum."""
     taken = set(re.findall(r"\w+", file.text))
-    return {group: own_name(f"{group.base}_sum", taken) for group in groups}
+    return {group: fresh_name(f"{group.base}_sum", taken, "") for group in groups}
 
 
 _LITERAL = {"float": r"\d+\.?\d*f|\d+", "double": r"\d+\.?\d*"}

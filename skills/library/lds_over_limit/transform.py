@@ -9,6 +9,7 @@ from sandbox.hip_source import HipSource
 from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.cuda_edit import constant_value, constants
+from skills.cuda_launches import split_at_commas
 from skills.facts import Facts
 from skills.skill import Refusal, Site
 
@@ -39,19 +40,7 @@ def _requests(source: HipSource) -> Iterator[tuple[int, int]]:
             if value is not None:
                 yield value, source.line_of(call.start)
     for m in re.finditer(r"<<<(?P<config>[^;]*?)>>>", source.masked):
-        parts = _split(m["config"])
+        parts = split_at_commas(m["config"], "([{<", ")]}>")
         value = constant_value(parts[2], known) if len(parts) > 2 else None
         if value is not None:
             yield value, source.line_of(m.start())
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, current = [], 0, ""
-    for character in text:
-        depth += (character in "([{<") - (character in ")]}>")
-        if character == "," and depth == 0:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    return [*parts, current]

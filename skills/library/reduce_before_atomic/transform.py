@@ -14,6 +14,7 @@ from skills.edit import Edit, apply_edits, insert_after, insert_before, replace,
 from skills.facts import Facts
 from skills.idioms import assignments, tl_call
 from skills.literals import float_value, int_value
+from skills.names import fresh_name
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
 from skills.uniform import Uniformity
@@ -55,19 +56,10 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     edits: list[Edit] = []
     taken = {n.value for n in walk(function.node) if isinstance(n, cst.Name)}
     for atomic in _atomics(source, function):
-        name = _fresh("block_total" if site.variant["mode"] == "block" else "total", taken)
+        name = fresh_name("block_total" if site.variant["mode"] == "block" else "total", taken)
         zero = _carried_zero(source, atomic) if site.variant["mode"] == "program" else None
         edits += _once_per_block(source, atomic, name) if zero is None else _after_loop(source, atomic, name, zero)
     return apply_edits(kernel, source, edits)
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    number, candidate = 1, name
-    while candidate in taken:
-        number += 1
-        candidate = f"{name}_{number}"
-    taken.add(candidate)
-    return candidate
 
 
 def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:

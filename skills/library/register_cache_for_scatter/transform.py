@@ -11,7 +11,7 @@ from tree_sitter import Node
 from sandbox.hip_source import Edit
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.cuda_atomics import NotAssuredError, element_type, only_in, own_name
+from skills.cuda_atomics import NotAssuredError, element_type, only_in
 from skills.cuda_edit import rewritten
 from skills.cuda_tree import (
     BARRIERS,
@@ -26,6 +26,7 @@ from skills.cuda_tree import (
     walk,
 )
 from skills.facts import Facts
+from skills.names import fresh_name
 from skills.skill import Refusal, Site
 
 HELPER = "wavesmith_scatter_cache"
@@ -130,7 +131,7 @@ def _edits(tree: KernelTree, scatters: Sequence[Scatter]) -> list[Edit]:
     edits = list(file.helper(HELPER, _HELPER_TEXT))
     loops: dict[int, tuple[Node, list[str], list[str]]] = {}
     for scatter in scatters:
-        name = own_name(f"{scatter.base}_cache", taken)
+        name = fresh_name(f"{scatter.base}_cache", taken, "")
         address, value = (file.slice(a) for a in arguments(scatter.call))
         edits.append(file.replace(scatter.call, f"{name}.add({address}, {value})"))
         _, before, after = loops.setdefault(scatter.loop.id, (scatter.loop, [], []))

@@ -29,19 +29,7 @@ __attribute__((constructor)) inline void begin() {
   ref::schedule = given ? (unsigned)atoi(given) : 0;
   ref::interleaved = ref::schedule != 0;
   unsetenv("WAVESMITH_SCHEDULE");
-  static char alternate[65536];
-  stack_t s{};
-  s.ss_sp = alternate;
-  s.ss_size = sizeof alternate;
-  sigaltstack(&s, nullptr);
-  struct sigaction a{};
-  a.sa_flags = SA_ONSTACK;
-  a.sa_handler = wavesmith_driver::on_fault;
-  sigaction(SIGSEGV, &a, nullptr);
-  sigaction(SIGBUS, &a, nullptr);
-  a.sa_handler = wavesmith_driver::on_bounds;
-  sigaction(SIGILL, &a, nullptr);
-  sigaction(SIGTRAP, &a, nullptr);
+  wavesmith_driver::catch_faults();
 }
 template <class T> cudaError_t allocate(T** p, size_t size, cudaMemoryType type) {
   if (!p) return result(cudaErrorInvalidValue);
