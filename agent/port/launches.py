@@ -70,12 +70,17 @@ def found_kernels(kernels: Sequence[KernelResources], unit: str, project: Projec
     return found
 
 
+def missing_instances(source: HipSource, kernels: Sequence[KernelResources]) -> list[str]:
+    """Instantiations to make up for the kernel templates of `source` that are not among the compiled `kernels`."""
+    present = {f.name for k in kernels if (f := kernel_function(source.kernels, k)) is not None}
+    wanted = [f for f in source.kernels if f.template and f.name not in present]
+    return [n for f in wanted for n in instantiation_names(f)]
+
+
 def executable_text(text: str, source: HipSource, kernels: Sequence[KernelResources]) -> str:
     """`text` with instantiations for the kernel templates of `source` that are not among the compiled `kernels`, and
     without prints."""
-    present = {f.name for k in kernels if (f := kernel_function(source.kernels, k)) is not None}
-    wanted = [f for f in source.kernels if f.template and f.name not in present]
-    names = [n for f in wanted for n in instantiation_names(f)]
+    names = missing_instances(source, kernels)
     text = without_prints(text)
     return with_instantiations(text, names) if names else text
 

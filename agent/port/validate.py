@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from agent.port.assemble import Assembled, new_path
 from agent.port.build import UnitBuild, options_for, reached_text, source_tree
-from agent.port.detectors import kernel_function
 from agent.port.given import given_note, with_given
-from agent.port.instantiate import instantiation_names, with_instantiations, without_prints
+from agent.port.instantiate import with_instantiations, without_prints
 from agent.port.launches import (
     Launch,
     Schedule,
@@ -19,6 +18,7 @@ from agent.port.launches import (
     emulate_launch,
     found_kernels,
     launches,
+    missing_instances,
     obstacle,
     pointers,
     races,
@@ -134,9 +134,7 @@ def _code_objects(
     """
     codes = {p: b.code_object for p, b in build.passes.items() if p != HOST and b.code_object is not None}
     kernels = next(b.kernels for p, b in build.passes.items() if p in codes)
-    present = {f.name for k in kernels if (f := kernel_function(source.kernels, k)) is not None}
-    wanted = [f for f in source.kernels if f.template and f.name not in present]
-    names = [n for f in wanted for n in instantiation_names(f)]
+    names = missing_instances(source, kernels)
     given, headers = with_given(assembled.files)
     given[build.unit] = without_prints(given[build.unit])
     as_it_is = given == dict(assembled.files)
