@@ -51,19 +51,28 @@ class Inputs:
 
 
 class InputBuilder:
-    """Makes `Inputs`. `device` is where kernels run; guards are laid where nothing else checks addresses."""
+    """Makes `Inputs`. `device` is where kernels run; guards are laid where nothing else checks addresses.
 
-    def __init__(self, workload: Workload, tensors: TensorFile, device: str, guarded: bool) -> None:
+    `resident` is for one call that is built again and again, as a clock wants it: recorded memory stays on the device,
+    and random values are drawn there, so they are not those that another device would draw.
+    """
+
+    def __init__(
+        self, workload: Workload, tensors: TensorFile, device: str, guarded: bool, resident: bool = False
+    ) -> None:
         self._workload = workload
         self._tensors = tensors
         self._device = device
         self._guarded = guarded
+        self._draws_on = device if resident else "cpu"
+        self._recorded: dict[int, Any] | None = {} if resident else None
+        self._zero: dict[int, bool] = {}
 
     def build(self, entry: EntryCall, variant: Mapping[str, Any]) -> Inputs:
         """All tensors of the call; raises `CannotBuild`."""
         inputs = Inputs(entry, variant, {}, [])
         shared: dict[int, Any] = {}
-        generator = torch._C.Generator("cpu")
+        generator = torch._C.Generator(self._draws_on)
         generator.manual_seed(int(variant["seed"]) or 1)
         written = set(entry.mutated)
         with raw():
@@ -80,7 +89,9 @@ class InputBuilder:
 
     def _is_zero(self, number: int) -> bool:
         """A buffer that is handed over zeroed and written: what is added to, so any other start has no meaning."""
-        return not bool(self._bytes(number).any())
+        if number not in self._zero:
+            self._zero[number] = not bool(self._bytes(number).any())
+        return self._zero[number]
 
     def refill(self, held: Inputs, fresh: Inputs) -> Inputs:
         """The fresh values in the held memory, where both have the same tensors: other values at the same addresses."""
@@ -118,9 +129,9 @@ class InputBuilder:
         return tensor
 
     def _allocate(self, data: Any, inputs: Inputs) -> Any:
-        """Memory holding `data` (uint8), on the device, between guards where asked."""
+        """New memory holding `data` (uint8), on the device, between guards where asked."""
         if not self._guarded:
-            return data.to(self._device)
+            return data.to(self._device, copy=self._recorded is not None)
         whole = torch.full((data.numel() + 2 * GUARD_BYTES,), _GUARD, dtype=torch.uint8, device=self._device)
         inner = whole[GUARD_BYTES : GUARD_BYTES + data.numel()]
         inner.copy_(data)
@@ -128,6 +139,14 @@ class InputBuilder:
         return inner
 
     def _bytes(self, number: int) -> Any:
+        """What the memory held when the call was recorded (uint8); not to be written to."""
+        if self._recorded is None:
+            return self._read(number)
+        if number not in self._recorded:
+            self._recorded[number] = self._read(number).to(self._device)
+        return self._recorded[number]
+
+    def _read(self, number: int) -> Any:
         storage = self._workload.storages[number]
         if storage.key is None:
             raise CannotBuild(storage.reason or "the recorded values were not kept")
@@ -166,7 +185,7 @@ class InputBuilder:
             tensor.copy_(_float_values(shape, old, str(variant["distribution"]), generator))
             return tensor
         for d, n in enumerate(shape):
-            old = old.index_select(d, torch.arange(n) % max(1, old.shape[d]))
+            old = old.index_select(d, torch.arange(n, device=old.device) % max(1, old.shape[d]))
         tensor.copy_(_into_range(old, sizes))
         return tensor
 
@@ -236,7 +255,7 @@ def _redrawn(tensor: Any, distribution: str, permute: bool, generator: Any) -> A
     if tensor.is_floating_point():
         return _float_values(tuple(tensor.shape), tensor, distribution, generator)
     if permute and tensor.ndim and not tensor.is_complex() and not _sorted(tensor):
-        return tensor[torch.randperm(tensor.shape[0], generator=generator)]
+        return tensor[torch.randperm(tensor.shape[0], generator=generator, device=generator.device).to(tensor.device)]
     return tensor
 
 

@@ -13,25 +13,26 @@ _LARGE_DEFAULT = 1.0e3
 
 
 def draw(shape: tuple[int, ...], dtype: Any, distribution: str, generator: Any) -> Any:
-    """A float32 tensor of `shape` for `dtype`.
+    """A float32 tensor of `shape` for `dtype`, on the device of the generator.
 
     `normal`: N(0, 1). `uniform`: [-1, 1). `zeros`. `large`: N(0, 1) x 1000 (x 200 in fp16, x 16 in fp8 e4m3).
     `denormal`: N(0, 1) x the smallest normal number of the dtype, much of it below. `tails`: N(0, 1) where one element
     in a hundred is a hundred times larger. `ones`: all 1.
     """
+    device = generator.device
     if distribution == "zeros":
-        return torch.zeros(shape)
+        return torch.zeros(shape, device=device)
     if distribution == "ones":
-        return torch.ones(shape)
+        return torch.ones(shape, device=device)
     if distribution == "uniform":
-        return torch.rand(shape, generator=generator) * 2 - 1
-    values = torch.randn(shape, generator=generator)
+        return torch.rand(shape, generator=generator, device=device) * 2 - 1
+    values = torch.randn(shape, generator=generator, device=device)
     if distribution == "large":
         return values * _LARGE.get(dtype, _LARGE_DEFAULT)
     if distribution == "denormal":
         return values * max(float(torch.finfo(dtype).tiny), 2.0**-126)
     if distribution == "tails":
-        return torch.where(torch.rand(shape, generator=generator) < 0.01, values * 100.0, values)
+        return torch.where(torch.rand(shape, generator=generator, device=device) < 0.01, values * 100.0, values)
     return values
 
 

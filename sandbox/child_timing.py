@@ -108,14 +108,20 @@ class Session:
         for part in [p for p in str(request["entry"]).split(".") if p]:
             self._entry = getattr(self._entry, part)
         self._arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+        self._variant = 0
         self._results: tuple[object, tuple[Any, ...], dict[str, Any]] | None = None
 
     def hello(self) -> dict[str, Any]:
         return {"device": self._clock.name, "flush_bytes": self._clock.flush_bytes, "source_digest": self._digest}
 
     def prepare(self, variant: int) -> dict[str, Any]:
-        self._arguments = self._make(variant, self._device)
-        self._clock.flush(variant)
+        self._results = None
+        self._arguments, self._variant = self._make(variant, self._device), variant
+        self._clock.wait()
+        return {}
+
+    def flush(self) -> dict[str, Any]:
+        self._clock.flush(self._variant)
         self._clock.wait()
         return {}
 
@@ -207,6 +213,8 @@ def _answer(session: Session | None, request: dict[str, Any]) -> tuple[Session |
             return session, session.warm_up(int(request["calls"]), float(request["seconds"]))
         case "prepare" if session is not None:
             return session, session.prepare(int(request["variant"]))
+        case "flush" if session is not None:
+            return session, session.flush()
         case "time" if session is not None:
             return session, session.time()
         case "results" if session is not None:

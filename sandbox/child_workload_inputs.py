@@ -24,6 +24,7 @@ FOLDER, ENTRY = "WAVESMITH_WORKLOAD", "WAVESMITH_ENTRY"
 _stored = load_workload(Path(os.environ[FOLDER]))
 _entry = _stored.workload.entries[int(os.environ[ENTRY])]
 _module = types.ModuleType("program")
+_builders: dict[str, InputBuilder] = {}
 
 
 def load(source: Path) -> Any:
@@ -42,7 +43,9 @@ def load(source: Path) -> Any:
 
 def make(seed: int, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Receiver, arguments and keyword arguments as the three arguments of `call`."""
-    builder = InputBuilder(_stored.workload, _stored.tensors, device, guarded=False)
+    if device not in _builders:
+        _builders[device] = InputBuilder(_stored.workload, _stored.tensors, device, guarded=False, resident=True)
+    builder = _builders[device]
     variant = InputVariant("timing", "seed", seed or 1, "normal").to_json()
     receiver, args, kwargs, _ = builder.assemble(builder.build(_entry, variant), _module)
     return (receiver, args, kwargs), {}

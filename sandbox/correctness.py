@@ -245,6 +245,8 @@ def _compare_floats(
 def _compare_patterns(place: str, c: Float64, b: Float64, o: Float64 | None, fmt: FloatFormat) -> Mismatch | None:
     """NaN is never a wildcard: the candidate's may only stand where the baseline's or oracle's do, and the reverse."""
     rounded = b if o is None else np.where(np.abs(o) > fmt.largest * (1 + fmt.roundoff), np.copysign(np.inf, o), o)
+    if all(np.isfinite(x).all() for x in (c, b, rounded)):
+        return None
     for check, kind in (("nan-pattern", np.isnan), ("inf-pattern", _infinities)):
         got, want, want_too = kind(c), kind(b), kind(rounded)
         wrong = (got != want) & (got != want_too)

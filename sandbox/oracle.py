@@ -183,5 +183,8 @@ def unwritten(value: TensorValue) -> Booleans:
     raw = np.ascontiguousarray(value.data)
     if raw.size == 0 or raw.dtype == np.bool_:
         return np.zeros(raw.shape, np.bool_)
-    parts = raw.reshape(-1).view(np.uint8).reshape(-1, raw.dtype.itemsize)
+    size = raw.dtype.itemsize
+    if size in (1, 2, 4, 8):
+        return np.asarray(raw.view(f"u{size}") == int.from_bytes(bytes([POISON_BYTE]) * size, "little"))
+    parts = raw.reshape(-1).view(np.uint8).reshape(-1, size)
     return np.asarray((parts == POISON_BYTE).all(axis=1).reshape(raw.shape))

@@ -98,9 +98,13 @@ class TimingProcess:
     def warm_up(self, calls: int, seconds: float, timeout_s: float) -> None:
         self._ask({"op": "warm-up", "calls": calls, "seconds": seconds}, timeout_s + seconds)
 
-    def timed_call(self, variant: int, timeout_s: float) -> Sample:
-        """One call on inputs drawn from `variant`; the cache is flushed before it."""
+    def prepare(self, variant: int, timeout_s: float) -> None:
+        """Draw the inputs of the next timed call from `variant`; what the last call returned is given up."""
         self._ask({"op": "prepare", "variant": variant}, timeout_s)
+
+    def timed_call(self, timeout_s: float) -> Sample:
+        """One call on the inputs that were prepared; the cache is flushed before it."""
+        self._ask({"op": "flush"}, timeout_s)
         start = time.perf_counter_ns()
         answer = self._ask({"op": "time"}, timeout_s)
         host_us = (time.perf_counter_ns() - start) / 1e3

@@ -15,6 +15,8 @@ from sandbox.correctness import (
     noise_between,
     typical_scales,
 )
+from sandbox.oracle import unwritten
+from sandbox.trials import POISON_BYTE
 
 
 def tensor(values: np.ndarray, dtype: str | None = None, stride: tuple[int, ...] | None = None) -> TensorValue:
@@ -221,3 +223,16 @@ def test_noise_of_equal_runs_is_zero_and_integers_have_none() -> None:
     assert noise_between(values, values) == {"output[0]": 0.0}
     empty = {"output[0]": tensor(np.zeros((0, 4), np.float32))}
     assert noise_between(empty, empty) == {"output[0]": 0.0}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "int32", "float64", "complex64", "complex128"])
+def test_elements_that_nobody_wrote_are_found_in_every_type(dtype):
+    data = np.zeros((3, 4), dtype)
+    if dtype != "bool":
+        data[1, 2:] = np.frombuffer(bytes([POISON_BYTE]) * data.itemsize * 2, dtype)
+    found = unwritten(TensorValue(dtype, (3, 4), (4, 1), data))
+    assert found.shape == (3, 4)
+    assert np.argwhere(found).tolist() == ([] if dtype == "bool" else [[1, 2], [1, 3]])
+    assert np.argwhere(unwritten(TensorValue(dtype, (4, 3), (1, 4), data.T))).tolist() == (
+        [] if dtype == "bool" else [[2, 1], [3, 1]]
+    )

@@ -62,6 +62,22 @@ def test_recorded_inputs_are_rebuilt_with_their_views(guarded):
     assert matrix.untyped_storage().data_ptr() == column.untyped_storage().data_ptr(), "views of one storage alias"
 
 
+def test_a_call_that_is_built_again_and_again_has_its_own_memory_each_time():
+    from sandbox.child_inputs import InputBuilder
+
+    whole = stored(DATA, ENTRY)
+    builder = InputBuilder(whole.workload, whole.tensors, "cpu", guarded=False, resident=True)
+    variants = [RECORDED, InputVariant("x", "seed", 5, "normal"), InputVariant("x", "sizes", 5, "normal", {10: 7})]
+    for variant in variants:
+        first = builder.build(ENTRY, variant.to_json())
+        before = {path: tensor.clone() for path, tensor in first.tensors.items()}
+        for tensor in first.tensors.values():
+            tensor.fill_(77)
+        again = builder.build(ENTRY, variant.to_json())
+        for path, tensor in again.tensors.items():
+            np.testing.assert_array_equal(tensor.numpy(), before[path].numpy(), err_msg=f"{variant.name} {path}")
+
+
 def test_bytes_beside_a_tensor_are_guarded():
     _, inputs = build(RECORDED, guarded=True)
     assert inputs.broken_guards() == 0
