@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.cases import Case, load_cases  # noqa: E402
 from benchmarks.results_page import spell, timed, write  # noqa: E402
+from sandbox import device_lock  # noqa: E402
 from sandbox.benchmark import PairTiming, TimingPlan, time_pair  # noqa: E402
 from sandbox.timing_session import ProgramSpec, TimingError  # noqa: E402
 
@@ -47,7 +48,8 @@ def harness_passes(case: Case, kernel: Path) -> str | None:
     paths = os.pathsep.join((str(kernel.parent), str(case.kernel.parent)))
     command, environment = [sys.executable, str(case.harness or kernel)], {**os.environ, "PYTHONPATH": paths}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
+        with device_lock.shared():  # not while another process of this benchmark has the clock
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
     except subprocess.TimeoutExpired:
         return "no end within 600 s"
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no message"])[-1][:300]

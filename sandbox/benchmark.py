@@ -30,7 +30,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sandbox import device_lock
-from sandbox.correctness import Results, TensorValue, Value, Yardsticks, compare, largest_noise
+from sandbox.correctness import Results, Yardsticks, compare, largest_noise
 from sandbox.timing_session import ProgramSpec, Sample, TimingError, TimingProcess
 from sandbox.verdict import Interval
 
@@ -40,8 +40,6 @@ RESAMPLES = 4000
 MIN_PAIRS = 12
 CHECKED_SHARE = 0.2
 """Share of timed rounds whose results are compared."""
-CHECKED_ELEMENTS = 1 << 20
-"""Of each tensor in such a round, chosen after it; comparing every element is what the evaluation does."""
 MIN_NOISE_FLOOR = 0.01
 """No difference below 1% is ever called a gain, however quiet the machine seems."""
 
@@ -203,27 +201,8 @@ def _rotate(
                     samples[name].append(processes[name].timed_call(plan.call_timeout_s))
                 if rng.random() < CHECKED_SHARE or not checked:
                     part = int(rng.integers(2**31))
-                    checked.append({n: sampled(p.results(plan.call_timeout_s), part) for n, p in processes.items()})
+                    checked.append({n: p.results(part, plan.call_timeout_s) for n, p in processes.items()})
     return samples, checked
-
-
-def sampled(results: Results, seed: int) -> Results:
-    """The results with `CHECKED_ELEMENTS` of each tensor at most: whole rows where they fit, else a run of elements."""
-    found: dict[str, Value] = {}
-    for place, value in results.items():
-        if isinstance(value, TensorValue) and value.data.size > CHECKED_ELEMENTS:
-            rng = np.random.default_rng(seed)
-            rows = value.data.reshape(-1, value.shape[-1])
-            if rows.shape[1] <= CHECKED_ELEMENTS:
-                kept = rng.choice(rows.shape[0], CHECKED_ELEMENTS // rows.shape[1], replace=False)
-                data = rows[np.sort(kept)]
-            else:
-                start = int(rng.integers(value.data.size - CHECKED_ELEMENTS))
-                data = value.data.reshape(-1)[start : start + CHECKED_ELEMENTS].copy()
-            found[place] = TensorValue(value.dtype, data.shape, value.stride[-data.ndim :], data)
-        else:
-            found[place] = value
-    return found
 
 
 def _mismatches(checked: Sequence[Mapping[str, Results]]) -> list[str]:

@@ -148,36 +148,49 @@ class Session:
         self._results = (kept[0], args, kwargs)
         return {"device_us": device_us, "late_us": late_us}
 
-    def results(self, path: Path) -> dict[str, Any]:
-        """Write what the last timed call returned, and its arguments as it left them, as one file of raw bytes."""
-        listing: list[dict[str, Any]] = []
+    def listing(self) -> dict[str, Any]:
+        """Every tensor that the last timed call returned, and its arguments as it left them."""
+        return {
+            "tensors": [
+                {
+                    "place": place,
+                    "dtype": str(tensor.dtype).removeprefix("torch."),
+                    "shape": list(tensor.shape),
+                    "stride": list(tensor.stride()),
+                }
+                for place, tensor in _tensors("", self._results)
+            ]
+        }
+
+    def results(self, path: Path, parts: list[dict[str, Any] | None]) -> dict[str, Any]:
+        """Write those tensors as one file of raw bytes, whole or the asked spans of rows; answers their lengths."""
+        lengths = []
         with path.open("wb") as out:
-            for place, tensor in _tensors("", self._results):
-                data = self._bytes_of(tensor)
-                listing.append(
-                    {
-                        "place": place,
-                        "dtype": str(tensor.dtype).removeprefix("torch."),
-                        "shape": list(tensor.shape),
-                        "stride": list(tensor.stride()),
-                        "nbytes": len(data),
-                    }
-                )
+            for (_, tensor), part in zip(_tensors("", self._results), parts, strict=True):
+                data = self._bytes_of(tensor, part)
+                lengths.append(len(data))
                 out.write(data)
-        return {"tensors": listing}
+        return {"nbytes": lengths}
 
 
-def _byte_reader() -> Callable[[Any], bytes]:
-    """Reads a tensor's elements in order of its indices; bound before the program can patch anything."""
+def _byte_reader() -> Callable[[Any, dict[str, Any] | None], bytes]:
+    """Reads a tensor's elements in order of its indices; bound before the program can patch anything.
+
+    A part is `{"width": elements of a row, "spans": [[first row, rows], ...]}`.
+    """
     import torch
 
     contiguous, to_cpu, view, numpy = (getattr(torch.Tensor, n) for n in ("contiguous", "cpu", "view", "numpy"))
-    flat, detach, byte = torch.Tensor.reshape, torch.Tensor.detach, torch.uint8
+    flat, detach, narrow, byte = torch.Tensor.reshape, torch.Tensor.detach, torch.Tensor.narrow, torch.uint8
 
-    def read(tensor: Any) -> bytes:
-        plain = flat(contiguous(to_cpu(detach(tensor))), (-1,))
-        data: bytes = numpy(view(plain, byte)).tobytes()
-        return data
+    def read(tensor: Any, part: dict[str, Any] | None) -> bytes:
+        whole = contiguous(detach(tensor))
+        if part is None:
+            pieces = [whole]
+        else:
+            rows = flat(whole, (-1, int(part["width"])))
+            pieces = [narrow(rows, 0, int(first), int(count)) for first, count in part["spans"]]
+        return b"".join(numpy(view(flat(to_cpu(p), (-1,)), byte)).tobytes() for p in pieces)
 
     return read
 
@@ -218,7 +231,9 @@ def _answer(session: Session | None, request: dict[str, Any]) -> tuple[Session |
         case "time" if session is not None:
             return session, session.time()
         case "results" if session is not None:
-            return session, session.results(Path(request["path"]))
+            return session, session.results(Path(request["path"]), request["parts"])
+        case "listing" if session is not None:
+            return session, session.listing()
         case other:
             raise ValueError(f"unknown request {other}")
 

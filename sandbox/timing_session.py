@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import selectors
 import signal
@@ -14,13 +15,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from sandbox.correctness import TensorValue
 
 _MAX_ANSWER_BYTES = 1 << 20
+CHECKED_ELEMENTS = 1 << 20
+"""Of each tensor that a timed call returned, chosen after it; comparing every element is what the evaluation does."""
+_SPANS = 64
 _BIT_TYPES = {"bfloat16": "uint16"} | {f"float8_{k}": "uint8" for k in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
 
 
@@ -57,6 +61,28 @@ _KEPT_VARIABLES = (
     "PATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
     "CUDA_HOME", "ROCM_PATH", "TRITON_CACHE_DIR", "TRITON_INTERPRET", "VIRTUAL_ENV", "CC", "TRITON_PTXAS_PATH",
 )  # fmt: skip
+
+
+class Part(TypedDict):
+    """Rows of a tensor: `width` elements each, `spans` of (first row, rows)."""
+
+    width: int
+    spans: list[tuple[int, int]]
+
+
+def checked_part(shape: tuple[int, ...], seed: int) -> Part | None:
+    """About `CHECKED_ELEMENTS` of a tensor of `shape`: whole rows where they fit, else a run; None for all of it."""
+    elements = math.prod(shape)
+    if elements <= CHECKED_ELEMENTS:
+        return None
+    rng = np.random.default_rng(seed)
+    width = shape[-1] if shape[-1] <= CHECKED_ELEMENTS else 1
+    rows, wanted = elements // width, CHECKED_ELEMENTS // width
+    spans = min(_SPANS, wanted) if width > 1 else 1
+    count = wanted // spans
+    # One span somewhere in each of equal shares, so that none overlap.
+    share = rows // spans
+    return Part(width=width, spans=[(i * share + int(rng.integers(share - count + 1)), count) for i in range(spans)])
 
 
 class TimingProcess:
@@ -110,20 +136,26 @@ class TimingProcess:
         host_us = (time.perf_counter_ns() - start) / 1e3
         return Sample(float(answer["device_us"]), float(answer["late_us"]), host_us)
 
-    def results(self, timeout_s: float) -> dict[str, TensorValue]:
-        """What the last timed call returned, and its arguments as it left them."""
+    def results(self, seed: int, timeout_s: float) -> dict[str, TensorValue]:
+        """What the last timed call returned, and its arguments as it left them: of each tensor `CHECKED_ELEMENTS` at
+        most, which `seed` chooses; the child hears the choice after the call."""
+        listing = self._ask({"op": "listing"}, timeout_s)["tensors"]
+        parts = [checked_part(tuple(int(n) for n in entry["shape"]), seed) for entry in listing]
         with tempfile.TemporaryDirectory(prefix="wavesmith-") as folder:
             path = Path(folder) / "results"
-            listing = self._ask({"op": "results", "path": str(path)}, timeout_s)["tensors"]
+            lengths = self._ask({"op": "results", "path": str(path), "parts": parts}, timeout_s)["nbytes"]
             data = path.read_bytes()
         found: dict[str, TensorValue] = {}
         position = 0
-        for entry in listing:
+        for entry, part, length in zip(listing, parts, lengths, strict=True):
             dtype, shape = str(entry["dtype"]), tuple(int(n) for n in entry["shape"])
-            part = data[position : position + int(entry["nbytes"])]
-            position += int(entry["nbytes"])
-            values = np.frombuffer(part, dtype=_BIT_TYPES.get(dtype, dtype)).reshape(shape)
-            found[str(entry["place"])] = TensorValue(dtype, shape, tuple(int(n) for n in entry["stride"]), values)
+            stride = tuple(int(n) for n in entry["stride"])
+            if part is not None:
+                shape = (sum(count for _, count in part["spans"]), part["width"])
+                stride = (part["width"], 1)
+            values = np.frombuffer(data[position : position + int(length)], dtype=_BIT_TYPES.get(dtype, dtype))
+            position += int(length)
+            found[str(entry["place"])] = TensorValue(dtype, shape, stride, values.reshape(shape))
         return found
 
     def _ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:

@@ -93,10 +93,11 @@ def _again(plan: Sequence[PlannedCall], *, on_gpu: bool = False) -> list[Request
 
     Of large inputs one redrawn set: recorded numbers may be such that their sums are exact in any order.
     """
-    chosen = [c for c in plan if (c.recorded or (on_gpu and not c.huge)) and not c.hopeless and not c.dear]
-    chosen += [c for c in plan if c.dear and c.step.variant.reduced][:1]
+    chosen = [c for c in plan if (c.recorded or (on_gpu and not c.huge)) and not c.hopeless and (on_gpu or not c.dear)]
     if on_gpu:
         chosen += [c for c in plan if c.huge and c.step.variant.kind == "seed"][:1]
+    else:
+        chosen += [c for c in plan if c.dear and c.step.variant.reduced][:1]
     return [Request(c.step, c.number, again=True) for c in chosen]
 
 

@@ -23,6 +23,8 @@ _SMALL_ELEMENTS = 1 << 16
 """About as many elements as an interpreter looks through in seconds, whatever the kernel."""
 DEAR_S = 6.0
 """A large call that costs more seconds is made as it was recorded, and redrawn in much smaller sizes only."""
+DEAR_BYTES = 96 << 20
+"""So is one with more bytes of tensors: they are drawn, hashed, fetched and compared on the host, at some 60 MB/s."""
 MAX_ELEMENTS = 1 << 22
 """Tensor elements of one call beyond which its sizes are not enlarged."""
 
@@ -77,8 +79,9 @@ def plan_steps(
     seeds, distributions, sizes and scalars on the cheapest entry of each function, as far as `budget_s` seconds reach.
 
     Entries whose results were unknown are called once, on their recorded inputs, for what they compile to; where all
-    are and the inputs are large, on much smaller ones too; with `reduce` any large inputs are. `rng` makes the seeds
-    secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost, those of dear calls in smaller sizes.
+    are and the inputs are large, on much smaller ones too; with `reduce` (on a GPU) any large inputs are. `rng` makes
+    the seeds secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost, those of dear calls in smaller
+    sizes, and with `reduce` one of their own size.
     """
     entries = _distinct(workload.entries)
     steps = [Step(e.index, RECORDED) for e in entries]
@@ -86,6 +89,7 @@ def plan_steps(
     for entry in _one_per_function(workload, [e for e in entries if e.known]):
         cost = _cost_s(workload, entry)
         if is_dear(workload, entry):
+            steps += [Step(entry.index, variants_of(entry, rng)[0])] if reduce else []
             steps += [*_reduced_steps(entry, rng), *_reduced_steps(entry, rng)]
             continue
         for variant in variants_of(entry, rng):
@@ -109,8 +113,9 @@ def _reduced_steps(entry: EntryCall, rng: np.random.Generator) -> list[Step]:
 
 def is_dear(workload: Workload, entry: EntryCall) -> bool:
     """Whether a call of known results cost so much where it was recorded that it is not repeated without need."""
-    called = entry.known and entry.kind != "program"
-    return called and bool(reductions(entry)) and _cost_s(workload, entry) > DEAR_S
+    if not entry.known or entry.kind == "program" or not reductions(entry):
+        return False
+    return _cost_s(workload, entry) > DEAR_S or _bytes(workload, entry) > DEAR_BYTES
 
 
 def variants_of(entry: EntryCall, rng: np.random.Generator) -> list[InputVariant]:
@@ -226,6 +231,12 @@ def _one_per_function(workload: Workload, entries: Sequence[EntryCall]) -> list[
     for entry in sorted(entries, key=lambda e: _cost_s(workload, e)):
         cheapest.setdefault((entry.kind, entry.qualname), entry)
     return sorted(cheapest.values(), key=lambda e: e.index)
+
+
+def _bytes(workload: Workload, entry: EntryCall) -> int:
+    """Memory of the tensors that a call is given."""
+    values = (*entry.args, *entry.kwargs.values(), *([entry.receiver] if entry.receiver is not None else ()))
+    return sum(workload.storages[n].nbytes for n in {t.storage for v in values for t in v.tensors()})
 
 
 def _cost_s(workload: Workload, entry: EntryCall) -> float:

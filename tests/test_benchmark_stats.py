@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 
 import sandbox.benchmark
 from sandbox.benchmark import (
-    CHECKED_ELEMENTS,
     PairTiming,
     TimingPlan,
     is_gain,
@@ -20,12 +20,10 @@ from sandbox.benchmark import (
     median_ratio_interval,
     noise_floor,
     roofline_floor_us,
-    sampled,
     suspicions_of,
     time_pair,
 )
-from sandbox.correctness import TensorValue
-from sandbox.timing_session import ProgramSpec, Sample, TimingError
+from sandbox.timing_session import CHECKED_ELEMENTS, ProgramSpec, Sample, TimingError, TimingProcess, checked_part
 from sandbox.verdict import Interval
 
 
@@ -202,14 +200,34 @@ def test_runs_as_a_script(folder):
     assert json.loads(done.stdout)["device"] == "CPU"
 
 
-def test_large_results_are_compared_in_the_same_part_on_all_sides() -> None:
-    data = np.arange(3 * (1 << 20), dtype=np.float32)
-    wide = {"output": TensorValue("float32", (3, 1 << 20), (1 << 20, 1), data.reshape(3, -1))}
-    long = {"output": TensorValue("float32", (data.size,), (1,), data)}
-    small = {"output": TensorValue("float32", (4, 4), (4, 1), data[:16].reshape(4, 4)), "count": 3}
-    for results in (wide, long):
-        one, other = (sampled(results, 7)["output"] for _ in range(2))
-        assert isinstance(one, TensorValue) and isinstance(other, TensorValue)
-        assert one.data.size == CHECKED_ELEMENTS and (one.data == other.data).all()
-        assert {float(sampled(results, seed)["output"].data.flat[0]) for seed in range(12)} != {float(one.data.flat[0])}
-    assert sampled(small, 7) == small
+@pytest.mark.parametrize("shape", [(3, 1 << 20), (3 << 20,), (70_000, 5, 7), (2, 1 << 21), ((1 << 20) + 1, 1)])
+def test_large_results_are_compared_in_the_same_part_on_all_sides(shape: tuple[int, ...]) -> None:
+    part = checked_part(shape, 7)
+    assert part is not None and part == checked_part(shape, 7)
+    assert any(part != checked_part(shape, seed) for seed in range(12))
+    rows = [row for first, count in part["spans"] for row in range(first, first + count)]
+    assert len(set(rows)) == len(rows) and min(rows) >= 0 and max(rows) * part["width"] < math.prod(shape)
+    assert 0.9 * CHECKED_ELEMENTS < len(rows) * part["width"] <= CHECKED_ELEMENTS
+    assert checked_part((1 << 10, 1 << 10), 7) is None
+
+
+def test_a_part_of_a_large_result_is_read_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("def run(x):\n    return x.T, x[:2]\n")
+    (tmp_path / "inputs.py").write_text(
+        "import torch\ndef make(seed, device):\n    return (torch.arange(3 << 20).reshape(-1, 1 << 10),), {}\n"
+    )
+    process = TimingProcess(ProgramSpec(tmp_path / "program.py", "run", tmp_path / "inputs.py"), "cpu", None, 120.0)
+    try:
+        process.prepare(1, 120.0)
+        process.timed_call(120.0)
+        found = process.results(5, 120.0)
+    finally:
+        process.close()
+    whole = np.arange(3 << 20).reshape(-1, 1 << 10)
+    transposed, head, argument = (found[place] for place in sorted(found))
+    for value, expected in ((transposed, whole.T), (argument, whole)):
+        part = checked_part(expected.shape, 5)
+        assert part is not None
+        rows = np.concatenate([np.arange(first, first + count) for first, count in part["spans"]])
+        np.testing.assert_array_equal(value.data, expected.reshape(-1, part["width"])[rows])
+    np.testing.assert_array_equal(head.data, whole[:2])

@@ -40,7 +40,7 @@ if __name__ == "__main__":
 TARGET = load_target("gfx950")
 
 
-def asked_of(elements: int) -> tuple[list[tuple[str, Request]], int, int]:
+def asked_of(elements: int, dear: bool = False) -> tuple[list[tuple[str, Request]], int, int]:
     """Every request with its executor; how many steps were planned, and how many have an answer of higher precision."""
     kernel = parse_kernel(SOURCE.replace(b"ELEMENTS", str(elements).encode()), "k.py")
     stored = capture(kernel, TARGET, executor="interpreter", limits=Limits(wall_s=240), compile=False).stored
@@ -52,7 +52,7 @@ def asked_of(elements: int) -> tuple[list[tuple[str, Request]], int, int]:
         return run_trial(kernel, stored, TARGET, requests, executor="interpreter", limits=Limits(wall_s=240), seed=1)
 
     huge = any(reductions(stored.workload.entries[0]))
-    plan = [PlannedCall(s, n, known=True, huge=huge) for n, s in enumerate(steps)]
+    plan = [PlannedCall(s, n, known=True, huge=huge, dear=dear) for n, s in enumerate(steps)]
     found = references(stored, steps, run_baseline(plan, "gpu", run))
     return asked, len(found), sum(r.kind == "float64" for r in found)
 
@@ -74,6 +74,16 @@ def test_small_inputs_are_answered_in_higher_precision_and_repeated_on_the_gpu()
     on_gpu = [r for executor, r in asked if executor == "gpu"]
     assert sum(r.again for r in on_gpu) == sum(not r.again for r in on_gpu)
     assert {r.step.variant.kind for r in on_gpu} >= {"recorded", "seed", "distribution"}
+
+
+def test_on_a_gpu_calls_on_much_memory_are_redrawn_once_in_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "DEAR_BYTES", 70_000 * 4 - 1)
+    asked, answered, precise = asked_of(70_000, dear=True)
+    on_gpu = [r.step.variant for executor, r in asked if executor == "gpu" and not r.again]
+    assert [v.kind for v in on_gpu if not v.reduced] == ["recorded", "seed"]
+    assert sum(v.reduced for v in on_gpu) >= variants.MIN_SEEDS
+    assert [r.step.variant.kind for _, r in asked if r.again] == ["recorded", "seed"]
+    assert answered == precise + 2
 
 
 def test_a_dear_call_is_made_once_and_smaller_ones_judge(monkeypatch: pytest.MonkeyPatch) -> None:
