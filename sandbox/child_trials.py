@@ -43,6 +43,8 @@ _EMPTY = {
     torch.Tensor.new_empty_strided,
 }  # fmt: skip
 _tobytes = torch.Tensor.contiguous
+_is_cuda = torch.Tensor.is_cuda.__get__
+_clone, _equal = torch.Tensor.clone, torch.equal
 
 
 class Watch(TorchFunctionMode):  # type: ignore[misc]
@@ -205,8 +207,8 @@ class TrialRun:
         report: dict[str, Any] = {}
         results: list[tuple[str, Any]] = []
         with raw():
-            before = {p: _digest(t) for p, t in seen.items()}
-            given = {p: hashlib.sha256(_elements(t)).hexdigest() for p, t in seen.items()}
+            before = {p: contents(t) for p, t in seen.items()}
+            given = {p: hashlib.sha256(_flat(t)).hexdigest() for p, t in seen.items()}
         torch.manual_seed(int(step["variant"]["seed"]) + 1)
         try:
             value = self._enter(builder, module, inputs)
@@ -220,8 +222,7 @@ class TrialRun:
         finally:
             self.watch.on = False
         with raw():
-            after = {p: _digest(t) for p, t in seen.items()}
-            changed = [p for p in after if after[p] != before[p]]
+            changed = [p for p, t in seen.items() if not same_contents(t, before[p])]
             wanted = {*changed, *map(str, step.get("watch", ()))}
             results += [(p, t) for p, t in seen.items() if p in wanted and not p.startswith("grads.")]
             results += [(f"{p}.grad", t.grad) for p, t in seen.items() if t.is_leaf and t.grad is not None]
@@ -319,11 +320,33 @@ def _fitting(gradient: Any, output: Any) -> Any:
     return torch.randn(output.shape, generator=generator).to(output.dtype).to(output.device)
 
 
-def _elements(tensor: Any) -> bytes:
+def _flat(tensor: Any) -> Any:
+    """The elements in order of their indices, as an array of bytes on the host."""
     plain = _tobytes(tensor.detach().cpu()).reshape(-1)
-    if plain.dtype == torch.bool:
-        plain = plain.to(torch.uint8)
-    return bytes(plain.view(torch.uint8).numpy().tobytes()) if plain.numel() else b""
+    return (plain.to(torch.uint8) if plain.dtype == torch.bool else plain).view(torch.uint8).numpy()
+
+
+def _elements(tensor: Any) -> bytes:
+    return bytes(_flat(tensor).tobytes())
+
+
+def contents(tensor: Any) -> Any:
+    """What the tensor's memory holds now, for `same_contents`: a copy where it lies on a GPU, else a digest."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not _is_cuda(tensor):
+        return _digest(tensor)
+    return _clone(_memory_of(tensor))
+
+
+def same_contents(tensor: Any, known: Any) -> bool:
+    """Whether the memory still holds what `contents` found, bit by bit."""
+    if isinstance(known, str):
+        return _digest(tensor) == known
+    now = _memory_of(tensor)
+    return now.numel() == known.numel() and _equal(now, known)
+
+
+def _memory_of(tensor: Any) -> Any:
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 def _digest(tensor: Any) -> str:

@@ -153,3 +153,23 @@ def test_a_child_never_gets_results():
     assert "s3" not in given.tensors
     assert given.workload.storages[3].key is None
     assert "s0" in given.tensors
+
+
+@pytest.mark.parametrize("on_gpu", [False, True], ids=["by digest", "by a copy on the device"])
+def test_a_change_of_memory_is_seen_bit_by_bit(on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from sandbox import child_trials
+
+    monkeypatch.setattr(child_trials, "_is_cuda", lambda tensor: on_gpu)
+    column = torch.arange(12.0).reshape(3, 4).t()[1]
+    before = child_trials.contents(column)
+    assert child_trials.same_contents(column, before)
+    column.untyped_storage()[0] = 1
+    assert not child_trials.same_contents(column, before), "the whole storage counts, not this view of it alone"
+    column[0] = float("nan")
+    assert child_trials.same_contents(column, child_trials.contents(column))
+    empty, grown = torch.zeros(0), torch.zeros(5, dtype=torch.bfloat16)
+    assert child_trials.same_contents(empty, child_trials.contents(empty))
+    before = child_trials.contents(grown)
+    assert not child_trials.same_contents(grown.resize_(9), before)
