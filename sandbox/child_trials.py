@@ -342,7 +342,7 @@ def same_contents(tensor: Any, known: Any) -> bool:
     if isinstance(known, str):
         return _digest(tensor) == known
     now = _memory_of(tensor)
-    return now.numel() == known.numel() and _equal(now, known)
+    return bool(now.numel() == known.numel() and _equal(now, known))
 
 
 def _memory_of(tensor: Any) -> Any:
