@@ -15,6 +15,7 @@ from skills.facts import Facts
 from skills.idioms import assignments, result_unread, tl_call
 from skills.literals import float_value, int_value
 from skills.names import fresh_name
+from skills.rank import Ranks
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
 from skills.uniform import Uniformity
@@ -63,7 +64,7 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
 
 
 def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
-    uniformity = Uniformity(source, function)
+    uniformity, ranks = Uniformity(source, function), Ranks(source, function)
     for node in walk(function.node.body):
         call = tl_call(source, node, "atomic_add")
         if call is None or not result_unread(source, function, call):
@@ -75,8 +76,8 @@ def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
         if address is None or not uniformity.is_block(pointer.value):
             continue
         no_mask = mask is None or source.code(mask.value) == "None"
-        if no_mask and not uniformity.is_block(value.value):
-            continue
+        if not uniformity.is_block(value.value) and (no_mask or mask is None or ranks.of(mask.value) == 0):
+            continue  # The sum would be of one lane.
         yield _Atomic(
             call,
             address,
