@@ -50,6 +50,7 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "launch.grid_axes": "largest number of grid axes above 1",
         "launch.grid_threads": "largest grid x block, threads",
         "launch.arg_dtypes": "dtypes of tensor arguments",
+        "launch.pointer_dtypes": "dtypes of tensor arguments by parameter, as NAME=DTYPE",
         "launch.integers": "integer scalars of the launches, as NAME=VALUE",
         "launch.max_tensor_bytes": "largest tensor argument, bytes of storage",
         "block_elements": "elements of the largest block of the program",
@@ -196,6 +197,7 @@ def launch_facts(
         "launch.grid_axes": sum(1 for n in grid if int(n) > 1),
         "launch.grid_threads": programs * warps * target.wavefront_size,
         "launch.arg_dtypes": tuple(sorted({str(a.dtype) for a in tensors if a.dtype})),
+        "launch.pointer_dtypes": tuple(sorted({f"{a.name}={a.dtype}" for a in tensors if a.dtype})),
     }
     if options.get("num_stages") is not None:
         facts["launch.num_stages"] = int(options["num_stages"])

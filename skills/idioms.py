@@ -105,6 +105,18 @@ def assignments(source: TritonSource, within: cst.CSTNode, name: str) -> Iterato
             yield node.value
 
 
+def result_unread(source: TritonSource, function: JitFunction, call: cst.Call) -> bool:
+    """Whether nobody reads what a call returns: a statement of its own, or a name that occurs nowhere else."""
+    parent = source.parent(call)
+    if isinstance(parent, cst.Expr):
+        return True
+    targets = parent.targets if isinstance(parent, cst.Assign) else ()
+    name = targets[0].target if len(targets) == 1 else None
+    if not isinstance(name, cst.Name):
+        return False
+    return sum(isinstance(n, cst.Name) and n.value == name.value for n in walk(function.node)) == 1
+
+
 def base_param(source: TritonSource, function: JitFunction, pointer: cst.BaseExpression) -> str | None:
     """The kernel parameter a pointer expression starts from, followed through sums and local names; None when
     unclear."""

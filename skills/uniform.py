@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from skills.idioms import assignments, method_call, tl_call
@@ -70,7 +72,13 @@ class Uniformity:
             return None
         if not any(self.is_block(v) for v in values):
             return node.value
-        return scalars[0] if len(set(scalars)) == 1 else None
+        return scalars[0] if len(set(scalars)) == 1 and self._same_later(scalars[0]) else None
+
+    def _same_later(self, text: str | None) -> bool:
+        """Whether an expression gives the same where a name it was assigned to is read: it reads no memory, and what it
+        names is assigned once."""
+        names = set(re.findall(r"[A-Za-z_]\w*", text or ""))
+        return "load" not in names and all(len(self._given(name)) <= 1 for name in names)
 
     def _scalar_sum(self, node: cst.BinaryOperation, depth: int) -> str | None:
         code = self._source.code

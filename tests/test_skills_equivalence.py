@@ -61,6 +61,20 @@ TRIALS = {
         results.append(m.bounds_check(keep(torch.randint(-2, 9, (3000,))), 7))
         results.append(m.bounds_check(torch.zeros(10, dtype=torch.int64), 7))
     """,
+    "aggregate_atomics/append_buffer": """
+        for n in (1, 1024, 5000):
+            results += m.compact(torch.randn(n))
+        results += m.compact(-torch.rand(2000))
+    """,
+    "aggregate_atomics/bounds_check": """
+        results += m.bounds_check(keep(torch.randint(-2, 9, (3000,))), 7)
+        results += m.bounds_check(torch.zeros(10, dtype=torch.int64), 7)
+    """,
+    "aggregate_atomics/variable_lengths": """
+        for n in (100, 512, 1900):
+            results += m.place(torch.randint(-9, 20, (n,), dtype=torch.int32))
+    """,
+    "aggregate_atomics/unmasked_values": "results += m.split(torch.randn(1024))",
     "larger_blocks_per_atomic/bounds_check": """
         results.append(m.bounds_check(keep(torch.randint(-2, 9, (9000,))), 7))
         results.append(m.bounds_check(torch.zeros(10, dtype=torch.int64), 7))

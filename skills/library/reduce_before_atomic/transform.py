@@ -12,9 +12,10 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import Edit, apply_edits, insert_after, insert_before, replace, tl_name
 from skills.facts import Facts
-from skills.idioms import assignments, tl_call
+from skills.idioms import assignments, result_unread, tl_call
 from skills.literals import float_value, int_value
 from skills.names import fresh_name
+from skills.rank import Ranks
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
 from skills.uniform import Uniformity
@@ -63,10 +64,10 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
 
 
 def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
-    uniformity = Uniformity(source, function)
+    uniformity, ranks = Uniformity(source, function), Ranks(source, function)
     for node in walk(function.node.body):
         call = tl_call(source, node, "atomic_add")
-        if call is None or not _result_unread(source, function, call):
+        if call is None or not result_unread(source, function, call):
             continue
         pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), argument(call, "mask", 2)
         if pointer is None or value is None:
@@ -75,8 +76,8 @@ def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
         if address is None or not uniformity.is_block(pointer.value):
             continue
         no_mask = mask is None or source.code(mask.value) == "None"
-        if no_mask and not uniformity.is_block(value.value):
-            continue
+        if not uniformity.is_block(value.value) and (no_mask or mask is None or ranks.of(mask.value) == 0):
+            continue  # The sum would be of one lane.
         yield _Atomic(
             call,
             address,
@@ -84,18 +85,6 @@ def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
             None if no_mask or mask is None else source.code(mask.value),
             _loop_of(source, call, address),
         )
-
-
-def _result_unread(source: TritonSource, function: JitFunction, call: cst.Call) -> bool:
-    """Whether nobody reads what was there before: a statement of its own, or a name that occurs nowhere else."""
-    parent = source.parent(call)
-    if isinstance(parent, cst.Expr):
-        return True
-    targets = parent.targets if isinstance(parent, cst.Assign) else ()
-    name = targets[0].target if len(targets) == 1 else None
-    if not isinstance(name, cst.Name):
-        return False
-    return sum(isinstance(n, cst.Name) and n.value == name.value for n in walk(function.node)) == 1
 
 
 def _loop_of(source: TritonSource, call: cst.Call, address: str) -> cst.For | None:

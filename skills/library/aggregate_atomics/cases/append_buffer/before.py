@@ -1,0 +1,22 @@
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def compact_kernel(x_ptr, out_ptr, count_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    x = tl.load(x_ptr + i, mask=m, other=0.0)
+    keep = m & (x > 0)
+    # the old count is where the element goes
+    pos = tl.atomic_add(count_ptr + tl.zeros((BLOCK,), tl.int32), 1, mask=keep)
+    tl.store(out_ptr + pos, x, mask=keep)
+
+
+def compact(x):
+    out = torch.zeros_like(x)
+    count = torch.zeros(1, device=x.device, dtype=torch.int32)
+    n = x.numel()
+    compact_kernel[(triton.cdiv(n, 1024),)](x, out, count, n, BLOCK=1024)
+    return out, count

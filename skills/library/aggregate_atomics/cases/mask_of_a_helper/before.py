@@ -1,0 +1,19 @@
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def wanted(x):
+    return x > 0
+
+
+@triton.jit
+def compact_kernel(x_ptr, out_ptr, count_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    pos = tl.atomic_add(count_ptr + tl.zeros_like(i), 1, mask=wanted(x))
+    tl.store(out_ptr + pos, x, mask=wanted(x))
+
+
+def run(x, out, count):
+    compact_kernel[(triton.cdiv(x.numel(), 256),)](x, out, count, x.numel(), BLOCK=256)
