@@ -15,6 +15,7 @@ import sandbox.benchmark
 from sandbox.benchmark import (
     PairTiming,
     TimingPlan,
+    _mismatches,
     is_gain,
     is_loss,
     median_ratio_interval,
@@ -23,6 +24,7 @@ from sandbox.benchmark import (
     suspicions_of,
     time_pair,
 )
+from sandbox.correctness import TensorValue
 from sandbox.timing_session import CHECKED_ELEMENTS, ProgramSpec, Sample, TimingError, TimingProcess, checked_part
 from sandbox.verdict import Interval
 
@@ -231,3 +233,18 @@ def test_a_part_of_a_large_result_is_read_as_it_was(tmp_path: Path) -> None:
         rows = np.concatenate([np.arange(first, first + count) for first, count in part["spans"]])
         np.testing.assert_array_equal(value.data, expected.reshape(-1, part["width"])[rows])
     np.testing.assert_array_equal(head.data, whole[:2])
+
+
+def test_integers_that_the_baseline_gives_otherwise_itself_say_nothing_about_a_timed_candidate() -> None:
+    def value(*numbers: int) -> dict[str, TensorValue]:
+        return {
+            "first": TensorValue("int64", (1,), (1,), np.array(numbers[:1])),
+            "count": TensorValue("int64", (1,), (1,), np.array(numbers[1:])),
+        }
+
+    steady = {"baseline": value(3, 7), "repeat": value(3, 7)}
+    unsteady = {"baseline": value(3, 7), "repeat": value(5, 7)}
+    other_first, other_count = {"candidate": value(4, 7)}, {"candidate": value(3, 8)}
+    assert [m.split(":")[0] for m in _mismatches([steady | other_first])] == ["first"]
+    assert _mismatches([unsteady | other_first, steady | other_first]) == []
+    assert [m.split(":")[0] for m in _mismatches([unsteady | other_count])] == ["count"]
