@@ -14,6 +14,7 @@ from skills.triton_source import JitFunction, TritonSource, argument, parse_trit
 from skills.uniform import Uniformity, every_access_masked
 
 _ATOMICS = ("atomic_add", "atomic_max", "atomic_min", "atomic_or", "atomic_and", "atomic_xor")
+_SCANS = ("cumsum", "cumprod", "associative_scan")
 _FACTORS = (4, 8)
 _LARGEST_BLOCK = 8192
 _ELEMENTS_PER_WARP = 512
@@ -22,15 +23,17 @@ _MOST_WARPS = 16
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
-    """Four times the block; eight times where a clock can tell."""
+    """Four times the block; eight times where a clock can tell, and any where the block is scanned."""
     source = parse_triton(kernel)
     function = source.functions.get(str(facts["kernel.name"]))
     if function is None or not _atomic_per_program(source, function) or not every_access_masked(source, function):
         return
+    scanned = any(tl_call(source, n, *_SCANS) is not None for n in walk(function.node.body))
     for factor, values in _choices(source, function):
         if set_knobs(source, function, values) is not None:
             line = source.line(function.node)
-            yield Site(line, variant_label(values), function.name, dict(values), needs_timing=factor > _FACTORS[0])
+            timed = scanned or factor > _FACTORS[0]
+            yield Site(line, variant_label(values), function.name, dict(values), needs_timing=timed)
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
