@@ -16,15 +16,15 @@ from skills.skill import Refusal, Site
 from skills.triton_source import TritonSource, parse_triton
 
 _AT_LEAST_AS_EXACT = {
-    "tf32": ("ieee", "bf16x3"),
-    "tf32x3": ("ieee", "bf16x6"),
+    "tf32": ("bf16x3", "ieee"),
+    "tf32x3": ("bf16x6", "ieee"),
     "bf16x3": ("ieee",),
     "bf16x6": ("ieee",),
 }
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
-    """One site per replacement the target has, the most exact first."""
+    """One site per replacement the target has: first what its matrix units do fastest, then the most exact."""
     source = parse_triton(kernel)
     for name, choices in _AT_LEAST_AS_EXACT.items():
         nodes = list(_named(source, name)) if name not in target.dot_input_precisions else []
