@@ -30,7 +30,10 @@ def make_inputs(lengths=(40, 17, 64), dim=64, positions=50, buckets=30):
     total = sum(lengths)
     seq, grad = (torch.randn((total, dim), device="cuda", dtype=torch.bfloat16) for _ in range(2))
     pos, ts = torch.randn((positions, dim), device="cuda"), torch.randn((buckets, dim), device="cuda")
-    timestamps = torch.cat([torch.randint(0, 100_000, (n,)).sort().values for n in lengths]).cuda()
+    ages = [(torch.randint(0, 40, (n,)) + 0.5).square().mul(60).long().sort(descending=True).values for n in lengths]
+    for age in ages:
+        age[-1] = 0  # of the last one, which all are counted from; the others' roots lie in the middle of a bucket
+    timestamps = (100_000 - torch.cat(ages)).cuda()
     return seq, offsets, pos, ts, timestamps, max(lengths), offsets[1:] - offsets[:-1], grad
 
 
