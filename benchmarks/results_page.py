@@ -213,7 +213,7 @@ def markdown(rows: list[Row], device: str) -> str:
             f" n = {t['ours_over_expert_n']}."
         )
     lines += ["", "![ours and expert against the baseline](results.svg)", "", *_timed_table(rows)]
-    return "\n".join([*lines, *_amd_only(rows), *_deltas(rows), *_origins(external)]) + "\n"
+    return "\n".join([*lines, *_doubts(rows), *_amd_only(rows), *_deltas(rows), *_origins(external)]) + "\n"
 
 
 def _timed_table(rows: list[Row]) -> list[str]:
@@ -239,9 +239,21 @@ def spell(t: Timed | None) -> str:
     if t is None:
         return "-"
     if t.ratio is None:
-        return f"not timed: {t.note}" if t.note else "not timed"
-    mark = {"suspect": f" (not believed: {t.note})", "noise": " (noise)", "loss": " (slower)"}.get(t.verdict, "")
+        return "not timed"
+    mark = {"suspect": " (not believed)", "noise": " (noise)", "loss": " (slower)"}.get(t.verdict, "")
     return f"{t.ratio:.2f}x [{t.low:.2f}, {t.high:.2f}]{mark}"
+
+
+def _doubts(rows: list[Row]) -> list[str]:
+    """Why a time is missing or not believed."""
+    lines = [
+        f"| {r.name} | {side} | {t.note.replace('|', '/')} |"
+        for r in rows
+        for side, t in (("ours", r.ours), ("expert", r.expert))
+        if t is not None and t.note
+    ]
+    head = ["", "## Not timed, or not believed", "", "| kernel | version | why |", "|---|---|---|"]
+    return [*head, *lines] if lines else []
 
 
 def _amd_only(rows: list[Row]) -> list[str]:
