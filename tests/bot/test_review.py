@@ -148,7 +148,8 @@ def test_links_binaries_and_submodules_are_named_not_read(
 
 def test_three_thousand_files_and_a_huge_diff(branches: Branches, monkeypatch: pytest.MonkeyPatch) -> None:
     many: dict[str, str | bytes | None] = {f"data/{n}.txt": f"{n}\n" * 3 for n in range(3000)}
-    change(branches, {}, {**many, "big.py": "import triton\nx = 1\n" + "y = 2\n" * 100_000, "k.py": LIBDEVICE})
+    no_gain = {".wavesmith.yml": "severity: {gain: off}\n"}
+    change(branches, no_gain, {**many, "big.py": "import triton\nx = 1\n" + "y = 2\n" * 100_000, "k.py": LIBDEVICE})
     result = source_review(branches, monkeypatch, minutes=5.0)
     assert result.files_changed == 3002 and [f.path for f in result.findings] == ["k.py"]
 
