@@ -41,11 +41,11 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
         *options.extra,
     ]
     began = time.monotonic()
+    code, said, complaint = run(command, options.budget_s + 240)
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=options.budget_s + 240, check=False)
-        code, report = ended.returncode, json.loads(ended.stdout or "{}")
-        last = (ended.stderr.strip().splitlines() or [""])[-1][:300]
-    except (subprocess.TimeoutExpired, ValueError) as e:
+        report = json.loads(said or "{}")
+        last = (complaint.strip().splitlines() or [""])[-1][:300]
+    except ValueError as e:
         code, report, last = None, {}, f"{type(e).__name__}"
     row = {"name": case.name, "exit": code, "seconds": round(time.monotonic() - began, 1), "last": last}
     row |= {k: report.get(k) for k in ("outcome", "summary")}
@@ -54,6 +54,18 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
         keep(case, folder / "job" / report["artifacts"]["patched_file"], folder)
     done.write_text(json.dumps(row))
     return row
+
+
+def run(command: list[str], timeout_s: float) -> tuple[int | None, str, str]:
+    """Exit status (None when the time was up), output and complaints; asked to end, so that its children end too."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            said, complaint = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.communicate()
+            return None, "", f"no end within {timeout_s:.0f} s"
+    return process.returncode, said, complaint
 
 
 LARGE_SUITE = """import torch
