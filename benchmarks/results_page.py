@@ -191,10 +191,10 @@ def totals(rows: list[Row]) -> dict[str, Any]:
     }
 
 
-def markdown(rows: list[Row], device: str) -> str:
+def markdown(rows: list[Row], device: str, note: str = "") -> str:
     t = totals(rows)
     external = [r for r in rows if r.origin]
-    lines = [f"# Results on {device}", ""]
+    lines = [f"# Results on {device}", "", *([note, ""] if note else [])]
     lines += ["Ratios baseline / other from interleaved runs, 95% bootstrap interval; above 1 is faster.", ""]
     lines.append(
         f"**{t['improved']} of {t['n']} kernels improved** ({t['improved'] / max(t['n'], 1):.0%}):"
@@ -355,11 +355,11 @@ def _bar(t: Timed | None, css: str, y: int, x: Any) -> list[str]:
     ]
 
 
-def write(out: Path, results: Mapping[str, Any], reports: Iterable[Path]) -> dict[str, Any]:
-    """Write the page below `out`; returns its numbers."""
+def write(out: Path, results: Mapping[str, Any], reports: Iterable[Path], note: str = "") -> dict[str, Any]:
+    """Write the page below `out`, with `note` under its title; returns its numbers."""
     folders = list(reports)
     rows, device = rows_of(results, read_reports(folders)), device_of(results)
-    (out / "results.md").write_text(markdown(rows, device))
+    (out / "results.md").write_text(markdown(rows, device, note))
     (out / "results.svg").write_text(chart(rows, device))
     data = {"device": device, "totals": totals(rows), "rows": [asdict(r) | {"share": r.share} for r in rows]}
     (out / "page.json").write_text(json.dumps(data, indent=1))
@@ -376,8 +376,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "out", help="where results.json lies")
     parser.add_argument("--reports", type=Path, nargs="*", default=[], help="folders that patch_suite.py wrote")
+    parser.add_argument("--note", default="", help="a paragraph under the title: when, and with which versions")
     options = parser.parse_args()
-    numbers = write(options.out, json.loads((options.out / "results.json").read_text()), options.reports)
+    results = json.loads((options.out / "results.json").read_text())
+    numbers = write(options.out, results, options.reports, options.note)
     print(json.dumps(numbers["totals"]))
     return 0
 

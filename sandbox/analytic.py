@@ -36,6 +36,8 @@ class Gemm:
     n: int
     k: int
     dtype: Dtype = "bf16"
+    shuffled: bool = False
+    """B lies in memory as matrix instructions want it (aiter's `shuffle_weight`), and goes to registers past LDS."""
 
     @property
     def operand_bytes(self) -> float:
@@ -93,7 +95,8 @@ def predict_us(gemm: Gemm, tile: Tile, target: Target) -> float | None:
     """Predicted time, or None when the tile does not fit the LDS. Raises `InputError` without a matrix peak."""
     if gemm.dtype not in target.board.peak_tflop_per_s:
         raise InputError(f"{target.arch} has no matrix instruction for {gemm.dtype}.", remedy="Choose another type.")
-    stage_bytes = (tile.block_m + tile.block_n) * tile.block_k * gemm.operand_bytes
+    in_lds = tile.block_m + (0 if gemm.shuffled else tile.block_n)
+    stage_bytes = in_lds * tile.block_k * gemm.operand_bytes
     buffers = tile.num_stages if not target.is_amd else max(1, tile.num_stages - 1)
     if buffers * stage_bytes > target.lds_bytes_per_workgroup:
         return None

@@ -82,7 +82,8 @@ def test_the_order_of_tiles_on_amd_is_better_than_origamis(gfx: str, cu_num: str
                 shapes[tuple(r[c] for c in ("fam", "qd", "M", "N", "K"))].append(r)
     ours, theirs, right, right_theirs, pairs = [], [], 0.0, 0.0, 0
     for rows in shapes.values():
-        gemm = Gemm(*(int(float(rows[0][c])) for c in ("M", "N", "K")), DTYPES[element])
+        sizes = (int(float(rows[0][c])) for c in ("M", "N", "K"))
+        gemm = Gemm(*sizes, DTYPES[element], shuffled=rows[0]["fam"].endswith("bpreshuffle"))
         us = [float(r["us"]) for r in rows]
         mine = [predicted(gemm, Tile(int(r["tm"]), int(r["tn"]), int(r["tk"])), target) for r in rows]
         origami = [float(r["pred"] or "inf") for r in rows]
