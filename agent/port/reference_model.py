@@ -31,7 +31,7 @@ def model_files() -> Mapping[str, str]:
     files["ptx_host.h"] = files["ptx_host.h"].replace(
         '#include "cub.h"', '#include "cub.h"\n#include "ptx_arithmetic.h"'
     )
-    return {**files, HEADER: '#include "ptx_host.h"\n#include "random.h"\n#include "hip.h"\n#include "driver.h"\n'}
+    return {**files, HEADER: '#include "ptx_host.h"\n#include "random.h"\n#include "torch.h"\n#include "hip.h"\n#include "driver.h"\n'}
 
 
 @cache

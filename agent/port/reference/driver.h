@@ -11,6 +11,8 @@ template <> struct Element<void> { static const char* name() { return "uint"; } 
 WAVESMITH_ELEMENT(__half, "half", 2)
 WAVESMITH_ELEMENT(__half2, "half", 2)
 WAVESMITH_ELEMENT(__nv_bfloat16, "bfloat16", 2)
+WAVESMITH_ELEMENT(c10::Half, "half", 2)
+WAVESMITH_ELEMENT(c10::BFloat16, "bfloat16", 2)
 WAVESMITH_ELEMENT(__nv_bfloat162, "bfloat16", 2)
 WAVESMITH_ELEMENT(__nv_fp8_e4m3, "uint", 1)
 WAVESMITH_ELEMENT(__nv_fp8_e5m2, "uint", 1)
