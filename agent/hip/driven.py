@@ -153,7 +153,7 @@ class Drivers:
         codes = {self.compiler.target.arch: self.program.code}
         subject = Subject(
             found.path, found.function, kernel.name, kernel.symbol, index, codes,
-            resources.max_workgroup_threads, resources.lds_bytes,
+            resources.max_workgroup_threads, resources.lds_bytes, found.around,
         )  # fmt: skip
         parameters, names = signature(program, subject, found.source)
         if reason := obstacle(found.function, parameters, names, found.source):

@@ -43,12 +43,13 @@ INSTRUCTION_BUDGET = 3_000_000
 
 @dataclass(frozen=True)
 class Found:
-    """A compiled kernel and where the original defines it."""
+    """A compiled kernel and where the original defines it. `around`: that source first, then the others of its unit."""
 
     kernel: KernelResources
     path: str
     source: HipSource
     function: KernelFunction
+    around: tuple[HipSource, ...]
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,23 @@ class Subject:
     codes: Mapping[str, CodeObject]
     max_threads: int
     static_bytes: int
+    around: tuple[HipSource, ...]
+    """The sources that may launch it and define its sizes, its own first."""
 
 
 def found_kernels(kernels: Sequence[KernelResources], unit: str, project: Project) -> list[Found]:
     """The compiled kernels that the unit or a file it includes defines; others come from library headers."""
-    texts = {path: file.text for path, file in project.sources.items()}
+    texts = {**project.others, **{path: file.text for path, file in project.sources.items()}}
     sources = {path: HipSource(texts[path]) for path in closure([unit], PathIndex.of(texts), texts.get)}
     found: list[Found] = []
     for kernel in kernels:
         for path, source in sources.items():
+            if path not in project.sources:
+                continue
             function = kernel_function(source.kernels, kernel)
             if function is not None:
-                found.append(Found(kernel, path, source, function))
+                around = (source, *(s for s in sources.values() if s is not source))
+                found.append(Found(kernel, path, source, function, around))
                 break
     return found
 
@@ -171,7 +177,7 @@ def launches(
     """Launches worth a trial, and reasons why others are not."""
     useful = 0
     asked: set[Dim] = set()
-    candidates = _shapes(subject, source)
+    candidates = _shapes(subject)
     for tried in range(1, MAX_TRIED + 1):
         shape = next(candidates, None)
         if shape is None:
@@ -189,7 +195,7 @@ def launches(
         block = _asked_block(runs[0])
         if block is not None and block not in asked:
             asked.add(block)
-            candidates = _shapes(subject, source, block)
+            candidates = _shapes(subject, block)
         elif any(r.status != "ok" for r in runs):
             yield _failure(runs)
             if runs[0].status in ("unsupported", "timeout"):
@@ -200,9 +206,10 @@ def launches(
             yield found
 
 
-def _shapes(subject: Subject, source: HipSource, only: Dim | None = None) -> Iterator[Shape]:
+def _shapes(subject: Subject, only: Dim | None = None) -> Iterator[Shape]:
     numbers = [int(n) for n in re.findall(r"(?<![\w.])\d+(?![\w.])", subject.spelled.partition("<")[2])]
-    return shapes(source, subject.function, numbers, min(1024, subject.max_threads), subject.static_bytes, only)
+    most = min(1024, subject.max_threads)
+    return shapes(subject.around, subject.function, numbers, most, subject.static_bytes, only)
 
 
 def _asked_block(run: ReferenceRun) -> Dim | None:

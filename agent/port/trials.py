@@ -50,11 +50,13 @@ MOST_ITEMS = 16
 
 
 def shapes(
-    source: HipSource, function: KernelFunction, template_values: Sequence[int], max_threads: int,
+    around: Sequence[HipSource], function: KernelFunction, template_values: Sequence[int], max_threads: int,
     static_bytes: int = 0, only: Dim | None = None,
 ) -> Iterator[Shape]:  # fmt: skip
-    """Candidate launches, the source's own first. `template_values` are integer template arguments, `static_bytes` the
-    shared memory that the kernel has without a launch's, `only` the block that it takes where that is known."""
+    """Candidate launches, the sources' own first. `around`: the kernel's source and others of its unit,
+    `template_values`: integer template arguments, `static_bytes`: the shared memory that the kernel has without a
+    launch's, `only`: the block that it takes where that is known."""
+    source = around[0]
     body = source.text[function.start : function.body.end]
     dynamic = re.search(r"extern\s+__shared__", source.masked[function.body.start : function.body.end]) is not None
     outer = re.search(r"extern\s+__shared__", source.masked) is not None
@@ -62,7 +64,7 @@ def shapes(
     inner = (
         [*INNER_LENGTHS, 0] if any(_INNER.search(p.name) and "*" not in p.type for p in function.parameters) else [0]
     )
-    own = list(small_launches(source, function))
+    own = list(small_launches(around, function))
     for grid, block, shared in [*own, *_derived(source, body, function, template_values, only)]:
         if only is not None and block != only:
             continue
@@ -94,17 +96,19 @@ def lds_is_unknown(source: HipSource, function: KernelFunction) -> bool:
         re.search(rf"\b{function.name}\b", a) or not any(re.search(rf"\b{k}\b", a) for k in kernels) for a in asking
     ):
         return False
-    sizes = [shared for _, _, shared in small_launches(source, function)]
+    sizes = [shared for _, _, shared in small_launches([source], function)]
     return not sizes or any(size is None for size in sizes)
 
 
-def small_launches(source: HipSource, function: KernelFunction) -> Iterator[tuple[Dim, Dim, int | None]]:
-    """Grid, block and shared memory of the source's own launches of known blocks, with few blocks of each."""
-    for site in launch_sites(source, function.name):
+def small_launches(around: Sequence[HipSource], function: KernelFunction) -> Iterator[tuple[Dim, Dim, int | None]]:
+    """Grid, block and shared memory of the sources' own launches of known blocks, with few blocks of each. The first
+    source defines the kernel."""
+    known = {name: value for source in reversed(around) for name, value in constants(source).items()}
+    for site in (s for source in around for s in launch_sites(source, function.name, known)):
         if site.block is None:
             continue
         grid = site.grid
-        small = (min(grid[0], 4), min(grid[1], 3), min(grid[2], 2)) if grid else _grid(source.slice(function.body))
+        small = (min(grid[0], 4), min(grid[1], 3), min(grid[2], 2)) if grid else _grid(around[0].slice(function.body))
         yield small, site.block, site.shared_bytes
 
 

@@ -131,7 +131,7 @@ def _subject(found: Found, name: str, codes: Mapping[str, CodeObject], original:
     kernel = found.kernel
     return Subject(
         found.path, found.function, name, kernel.symbol, original.places[number], codes,
-        kernel.max_workgroup_threads, kernel.lds_bytes,
+        kernel.max_workgroup_threads, kernel.lds_bytes, found.around,
     )  # fmt: skip
 
 

@@ -223,3 +223,22 @@ def test_only_what_the_original_moves_itself_may_move() -> None:
     assert compare(INT, codes, data(7, 4, dtype="int32")).difference is None
     assert compare(INT, codes, data(7, 5, dtype="int32")).difference is not None
     assert compare(INT, codes, data(8, 4, dtype="int32")).difference is not None
+
+
+def test_a_launch_is_known_by_what_headers_define(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text("#define WARPS 6\n#define THREADS (WARPS * (1U << 5U))\n")
+    (tmp_path / "kernel.cuh").write_text(
+        "__global__ void reversed(const float* x, float* y) {\n"
+        "  __shared__ float s[THREADS];\n"
+        "  s[threadIdx.x] = x[blockIdx.x * THREADS + threadIdx.x];\n"
+        "  __syncthreads();\n"
+        "  y[blockIdx.x * THREADS + threadIdx.x] = s[THREADS - 1 - threadIdx.x];\n"
+        "}\n"
+    )
+    file = tmp_path / "a.cu"
+    file.write_text(
+        '#include "sizes.h"\n#include "kernel.cuh"\n'
+        "void launch(const float* x, float* y, int n) { reversed<<<n / THREADS, THREADS>>>(x, y); }\n"
+    )
+    (found,) = port(PortRequest(file)).kernels
+    assert (found.evidence, found.trials[0].block) == (Correctness.EMULATED, (192, 1, 1))
