@@ -109,7 +109,7 @@ class HipBuild:
     """Wall time of the compilation, also when it came from the cache."""
     cached: bool = False
     assembly: str | None = None
-    """The code as text, where `HipOptions.assembly` asked for it; there is no code object then."""
+    """The code as text, where `HipOptions.assembly` asked for it."""
 
     @property
     def ok(self) -> bool:
@@ -129,7 +129,7 @@ class HipOptions:
     syntax_only: bool = False
     """Stop after the front end (no code object): faster, but misses the back end's complaints."""
     assembly: bool = False
-    """Stop before the assembler, with the code as text."""
+    """Keep the code as text too; the code object is assembled from it."""
 
 
 def compile_hip(
@@ -188,16 +188,26 @@ def _compile_in(
         if done.returncode < 0 or "PLEASE submit a bug report" in done.stderr:
             raise SandboxError(f"clang crashed on {main} for {pass_name}: {_tail(done.stderr)}")
         diagnostics.append(Diagnostic("error", _tail(done.stderr) or "compilation failed", main, 0, 0, (pass_name,)))
+    text = folder / _ASSEMBLY
+    assembly = text.read_text(encoding="utf-8") if not failed and text.exists() else None
     code: bytes | None = None
     kernels: tuple[KernelResources, ...] = ()
     output = folder / "out.hsaco"
+    if assembly is not None:
+        _assemble(text, output, pass_name, toolchain, options)
     if not failed and output.exists():
         code = output.read_bytes()
         kernels = kernel_resources(code, toolchain)
-    text = folder / _ASSEMBLY
-    assembly = text.read_text(encoding="utf-8") if not failed and text.exists() else None
     seconds = round(time.monotonic() - started, 3)
     return HipBuild(pass_name, tuple(diagnostics), code, kernels, seconds, assembly=assembly)
+
+
+def _assemble(text: Path, output: Path, arch: str, toolchain: Toolchain, options: HipOptions) -> None:
+    """The code object of a compiler's own text; raises `SandboxError` when it is none."""
+    command = [str(toolchain.clang), "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", str(text), "-o", str(output)]
+    done = _limited_run(command, text.parent, toolchain, options)
+    if done.returncode:
+        raise SandboxError(f"clang cannot assemble its own code for {arch}: {_tail(done.stderr)}")
 
 
 def _precompiled(tree: SourceTree, main: str, pass_name: str, toolchain: Toolchain, options: HipOptions) -> list[str]:
@@ -306,7 +316,8 @@ def _tail(text: str) -> str:
 
 def _cache_key(tree: SourceTree, main: str, pass_name: str, toolchain: Toolchain, options: HipOptions) -> str:
     command = compile_command(tree, main, pass_name, toolchain, options)
-    text = "\0".join([str(_FORMAT), tree.digest, toolchain.digest, *command])
+    assembled = ["assembled"] if options.assembly else []
+    text = "\0".join([str(_FORMAT), tree.digest, toolchain.digest, *command, *assembled])
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from sandbox.hip_source import HipSource, Token
 
+AMD_REGISTERS = frozenset("vsaVS")
+"""Letters of register classes that NVIDIA has not."""
+
 
 class AsmError(Exception):
     """The statement cannot be read as PTX; the message says why."""
@@ -38,7 +41,8 @@ class AsmOperand:
 
 @dataclass(frozen=True, slots=True)
 class AsmStatement:
-    """One `asm(...);` with its place in the source, semicolon included."""
+    """One `asm(...);` with its place in the source, semicolon included. The template of one in AMD's registers lacks
+    what a macro puts together from its arguments."""
 
     template: str
     operands: tuple[AsmOperand, ...]
@@ -99,13 +103,14 @@ def _statement(source: HipSource, token: Token, opening: int, closing: int, end:
             sections += [[], []]
         else:
             sections[-1].append(i)
-    pieces = [source.code[i] for i in sections[0]]
-    if not pieces or any(p.kind != "string" for p in pieces):
-        raise AsmError("its text is not a plain string")
-    template = "".join(_string_value(p.text) for p in pieces)
     operands: list[AsmOperand] = []
     for indices in sections[1:3]:
         operands += _operands(source, indices, len(operands))
+    pieces = [source.code[i] for i in sections[0]]
+    plain = [p for p in pieces if p.kind == "string"]
+    if not plain or (len(plain) < len(pieces) and not any(o.kind in AMD_REGISTERS for o in operands)):
+        raise AsmError("its text is not a plain string")
+    template = "".join(_string_value(p.text) for p in plain)
     return AsmStatement(template, tuple(operands), len(sections) > 1, token.start, end, line)
 
 

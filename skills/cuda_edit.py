@@ -88,6 +88,16 @@ def defined_names(source: HipSource) -> frozenset[str]:
     return frozenset(found)
 
 
+def aliased_types(source: HipSource) -> frozenset[str]:
+    """Names that the source gives to types by `using NAME = ...`, in whatever build for AMD."""
+    dead = dead_spans(source)
+    return frozenset(
+        b.text for a, b, c in zip(source.code, source.code[1:], source.code[2:], strict=False)
+        if a.text == "using" and b.kind == "word" and c.text == "="
+        and not any(s.start <= a.start < s.end for s in dead)
+    )  # fmt: skip
+
+
 def postfix_start(source: HipSource, index: int) -> int:
     """Index in `code` where the member expression that ends with the member at `index` starts: `a->b[i].c` -> `a`."""
     i = index

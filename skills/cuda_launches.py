@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sandbox.hip_source import HipSource
@@ -20,9 +21,9 @@ class LaunchSite:
     shared_bytes: int | None
 
 
-def launch_sites(source: HipSource, kernel: str) -> list[LaunchSite]:
-    """Launches by `<<<...>>>` and by `hipLaunchKernelGGL`, in that order."""
-    known = constants(source)
+def launch_sites(source: HipSource, kernel: str, beside: Mapping[str, int] | None = None) -> list[LaunchSite]:
+    """Launches by `<<<...>>>` and by `hipLaunchKernelGGL`, in that order. `beside`: constants of what it includes."""
+    known = {**(beside or {}), **constants(source)}
     pattern = rf"\b{kernel}\s*(?:<[^;{{}}<>]*(?:<[^<>]*>[^;{{}}<>]*)*>)?\s*<<<(?P<config>[^;]*?)>>>"
     configs = [
         split_at_commas(source.text[m.start("config") : m.end("config")]) for m in re.finditer(pattern, source.masked)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from agent.hip.driven import Driven, Run
 from agent.port.launches import Launch
 from agent.port.reference_run import ParameterInfo
-from agent.port.trials import FLOATS, compare, decode_buffer, same
+from agent.port.trials import FLOATS, Expected, compare, decode_buffer, same
 from sandbox.correctness import FEW, TensorValue, Yardsticks
 from sandbox.correctness import compare as compare_results
 from sandbox.emulator.result import Finding
@@ -30,7 +30,8 @@ class Compared:
     launches: int = 0
     elements: int = 0
     free: int = 0
-    """Elements that depend on the order of threads in a way that leaves nothing to compare."""
+    """Elements that depend on the order of threads in a way that leaves nothing to compare, or on what nothing has
+    written."""
     raced: int = 0
     """Launches on which the original's threads race, so that they show nothing."""
 
@@ -77,26 +78,23 @@ class _Buffer:
 
 
 def _judge_buffers(driven: Driven, launch: Launch, own: Run, run: Run, scales: dict[str, float]) -> Iterator[_Buffer]:
-    given, after = launch.buffers
-    for i, (p, name) in enumerate(zip(driven.buffers, driven.names, strict=True)):
-        outcomes, got = after[i], run.buffers[i]
-        first, *others = (decode_buffer(p, o) for o in outcomes)
+    for i, (p, name, expected) in enumerate(zip(driven.buffers, driven.names, launch.expected, strict=True)):
+        got = run.buffers[i]
+        first, *others = (decode_buffer(p, o) for o in (*expected.outcomes, *expected.refilled))
         if all(bool(same(p, first, o).all()) for o in others):
-            yield _stable(p, name, given[i], outcomes[0], own.buffers[i], got, scales.get(name, 0.0))
+            yield _stable(p, name, expected, own.buffers[i], got, scales.get(name, 0.0))
         else:
-            loose = compare(p, given[i], outcomes, got)
+            loose = compare(p, expected, got)
             check = "tolerance" if p.element in FLOATS else "exact"
             if loose.difference is not None:
                 yield _Buffer(check, f"{name}: {loose.difference}")
             else:
-                yield _Buffer(elements=loose.compared, free=loose.free)
+                yield _Buffer(elements=loose.compared, free=loose.free + loose.undefined)
 
 
-def _stable(
-    p: ParameterInfo, name: str, given: bytes, expected: bytes, own: bytes, got: bytes, scale: float
-) -> _Buffer:
+def _stable(p: ParameterInfo, name: str, expected: Expected, own: bytes, got: bytes, scale: float) -> _Buffer:
     """A buffer whose results do not depend on the order of threads: the usual comparison, of what anyone changed."""
-    arrays = [_array(p, data) for data in (given, expected, own, got)]
+    arrays = [_array(p, data) for data in (expected.given, expected.outcomes[0], own, got)]
     changed = np.logical_or.reduce([_differs(arrays[0], a) for a in arrays[1:]])
     if not changed.any():
         return _Buffer()
@@ -112,12 +110,11 @@ def _scales(driven: Driven) -> dict[str, float]:
     """Largest magnitude of each buffer's few results over all launches, for sums that happen to cancel on one."""
     scales: dict[str, float] = {}
     for launch in driven.launches:
-        given, after = launch.buffers
-        for p, name, before, outcomes in zip(driven.buffers, driven.names, given, after, strict=True):
+        for p, name, expected in zip(driven.buffers, driven.names, launch.expected, strict=True):
             if p.element not in FLOATS:
                 continue
-            left = decode_buffer(p, outcomes[0])
-            numbers = np.abs(left[left != decode_buffer(p, before)])
+            left = decode_buffer(p, expected.outcomes[0])
+            numbers = np.abs(left[left != decode_buffer(p, expected.given)])
             numbers = numbers[np.isfinite(numbers)]
             if 0 < numbers.size < FEW:
                 scales[name] = max(scales.get(name, 0.0), float(numbers.max()))

@@ -153,7 +153,7 @@ class Drivers:
         codes = {self.compiler.target.arch: self.program.code}
         subject = Subject(
             found.path, found.function, kernel.name, kernel.symbol, index, codes,
-            resources.max_workgroup_threads, resources.lds_bytes,
+            resources.max_workgroup_threads, resources.lds_bytes, found.around,
         )  # fmt: skip
         parameters, names = signature(program, subject, found.source)
         if reason := obstacle(found.function, parameters, names, found.source):
@@ -182,8 +182,7 @@ class Drivers:
         """Why the file's own code object is no yardstick on this launch; empty when it agrees with the original."""
         if not run.completed:
             return f"its own code object does not end in the emulator: {run.reason or run.status}"
-        given, after = launch.buffers
-        for p, before, outcomes, got in zip(pointers(parameters), given, after, run.buffers, strict=True):
-            if difference := compare(p, before, outcomes, got).difference:
+        for p, expected, got in zip(pointers(parameters), launch.expected, run.buffers, strict=True):
+            if difference := compare(p, expected, got).difference:
                 return f"its own code object gives other results than the file on a CPU: {difference}"
         return ""

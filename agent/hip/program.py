@@ -135,11 +135,9 @@ class Compiler:
         assembled = Assembled({p: f.text for p, f in project.sources.items()}, {}, _NO_SHIMS)
         tree = source_tree(project, assembled, PortRequest(kernel.filename), kernel.filename)
         options = options_for(reached_text(kernel.filename, project, assembled))
+        options = replace(options, assembly=True)
         build = compile_hip(tree, kernel.filename, self.target.arch, self.toolchain, options)
-        if not build.ok:
-            return build, ""
-        listed = compile_hip(tree, kernel.filename, self.target.arch, self.toolchain, replace(options, assembly=True))
-        return build, listed.assembly or ""
+        return build, build.assembly or ""
 
 
 def _failures(build: HipBuild) -> tuple[Failure, ...]:

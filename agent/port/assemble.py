@@ -14,7 +14,7 @@ from agent.shims.generate import COMPAT_HEADER, ShimPlan, compat_header, plan_sh
 from sandbox.hip_guards import dead_spans
 from sandbox.hip_source import Edit, HipSource, Token, apply_edits
 from sandbox.toolchain import Toolchain
-from skills.cuda_edit import defined_names, plain_uses
+from skills.cuda_edit import aliased_types, defined_names, plain_uses
 
 SHIMS_FOLDER = "shims"
 
@@ -65,7 +65,8 @@ def assemble(texts: Mapping[str, str], toolchain: Toolchain) -> Assembled:
         words |= _live_words(source)
         headers |= dict.fromkeys(h for _, h in _shimmed_includes(source))
     own = frozenset().union(*(defined_names(s) for s in sources.values())) if sources else frozenset()
-    plan = plan_shims(frozenset(words | _ptx_words(words, texts)), headers, toolchain, own=own)
+    types = frozenset().union(*(aliased_types(s) for s in sources.values()))
+    plan = plan_shims(frozenset(words | _ptx_words(words, texts)), headers, toolchain, own=own, types=types)
     files = {path: _finish(path, source, plan, own) for path, source in sources.items()}
     shims: dict[str, str] = {}
     if plan.entries or any(COMPAT_HEADER in text for text in files.values()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from agent.port.build import include_folders
@@ -65,6 +65,16 @@ def build_original(
         return Original(program, places, left_out, words, racing)
     rest = "what it uses still does not build after several rounds of leaving things out"
     return Original(None, {}, {**dict.fromkeys(range(len(kernels)), rest), **left_out})
+
+
+def amd_original(
+    project: Project, unit: str, kernels: Sequence[str], request: PortRequest, toolchain: Toolchain
+) -> Original:
+    """The program of what the unit says to HIP on a CDNA GPU, where it has code of its own for AMD."""
+    device = ("__gfx942__", "__GFX9__", "__AMDGCN__", "USE_ROCM")
+    return build_original(
+        project, unit, kernels, replace(request, defines=(*request.defines, *device)), toolchain, lanes=64
+    )
 
 
 def _left_out(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from agent.port.assemble import Assembled, new_path
 from agent.port.build import UnitBuild, include_folders, options_for, reached_text, source_tree
 from agent.port.given import given_note, with_given
+from agent.port.includes import PathIndex, closure
 from agent.port.items import Item
 from agent.port.program_output import difference, unstable
 from agent.port.program_source import (
@@ -64,8 +65,10 @@ def run_programs(
     """Verdicts of the units whose kernels have not all been shown right by themselves, or that have none."""
     verdicts: list[ProgramVerdict] = []
     deadline = time.monotonic() + request.execute_seconds
+    texts = {path: file.text for path, file in project.sources.items()}
     for build in builds:
-        own = [k for k in kernels if k.file == build.unit]
+        paths = closure([build.unit], PathIndex.of(texts), texts.get)
+        own = [k for k in kernels if k.file in paths]
         program = _program(build.unit, project)
         if program is None or (own and all(k.evidence is Correctness.EMULATED for k in own)):
             continue

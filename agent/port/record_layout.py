@@ -19,6 +19,7 @@ _SCALARS: Mapping[str, tuple[str, int]] = {
 }  # fmt: skip
 _WHOLE: Mapping[str, tuple[str, int, int]] = {
     "__half": ("half", 2, 2), "half": ("half", 2, 2), "__half2": ("half", 2, 4), "half2": ("half", 2, 4),
+    "c10::Half": ("half", 2, 2), "c10::BFloat16": ("bfloat16", 2, 2),
     "__nv_bfloat16": ("bfloat16", 2, 2), "__nv_bfloat162": ("bfloat16", 2, 4),
     **{f"{t}{n}": (k, s, s * n) for t, k, s in (("float", "float", 4), ("double", "float", 8), ("int", "int", 4),
        ("uint", "uint", 4), ("short", "int", 2), ("ushort", "uint", 2), ("char", "int", 1), ("uchar", "uint", 1))

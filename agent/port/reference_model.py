@@ -31,7 +31,8 @@ def model_files() -> Mapping[str, str]:
     files["ptx_host.h"] = files["ptx_host.h"].replace(
         '#include "cub.h"', '#include "cub.h"\n#include "ptx_arithmetic.h"'
     )
-    return {**files, HEADER: '#include "ptx_host.h"\n#include "random.h"\n#include "hip.h"\n#include "driver.h"\n'}
+    parts = ("ptx_host.h", "random.h", "torch.h", "hip.h", "driver.h")
+    return {**files, HEADER: "".join(f'#include "{part}"\n' for part in parts)}
 
 
 @cache

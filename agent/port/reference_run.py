@@ -19,10 +19,12 @@ from sandbox.compile_cache import CompileCache
 from sandbox.isolation import Confinement, Ended, Limits, run_isolated
 from sandbox.toolchain import Toolchain
 
-EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported", 34: "race"}
+EXITS = {30: "fault", 31: "deadlock", 32: "undefined", 33: "unsupported", 34: "race", 35: "block-size"}
+REFILLED = 1 << 8
+"""Threads as under schedule 0, but other contents of what nothing has written, and other undefined results."""
 _RACE_FLAGS = ("-DWAVESMITH_RACES", "-fsanitize-coverage=func,trace-loads,trace-stores", "-fno-sanitize-link-runtime")
 _LAYOUT_FLAGS = ("-Xclang", "-fdump-record-layouts-canonical")
-_FORMAT = 11
+_FORMAT = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class ParameterInfo:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRun:
-    """`status` is ok, fault, deadlock, undefined, unsupported, race, timeout or failed. Buffers in argument order."""
+    """`status` is ok, fault, deadlock, undefined, unsupported, race, block-size, timeout or failed. Buffers in argument
+    order."""
 
     status: str
     buffers: tuple[bytes, ...]
@@ -107,8 +110,8 @@ class ReferenceProgram:
         arguments: Sequence[Argument], *, schedules: Sequence[int] = (0, 1), timeout_s: float = 20.0,
     ) -> list[ReferenceRun]:  # fmt: skip
         """One launch under each schedule, up to the first that goes wrong: 0 takes blocks and threads in order,
-        1 a block's threads in reverse, 2 the blocks too, others mix both.
-
+        1 a block's threads in reverse, 2 the blocks too, others mix both. Each has contents of its own for what nothing
+        has written; `REFILLED` changes these alone.
         """
         packed = struct.pack("<9I", kernel, *grid, *block, shared_bytes, len(arguments))
         packed += b"".join(_pack(a) for a in arguments)
@@ -170,7 +173,8 @@ def build_reference(
     """Compile the program of `reference_tree`; raises `ReferenceBuildError` when it does not build.
 
     `folders` of the tree are searched for includes. With `races` a launch ends as a `race` when two threads use
-    the same memory in an order that nothing settles. `lanes` of a warp: 32 is CUDA, 64 HIP on a CDNA GPU.
+    the same memory in an order that nothing settles, and local variables that nothing has written hold other values.
+    `lanes` of a warp: 32 is CUDA, 64 HIP on a CDNA GPU.
     """
     blobs = _cached(files, unit, toolchain, folders, "races" if races else "kernels", lanes)
     if "errors" in blobs:
@@ -283,7 +287,8 @@ def _compile(
             target.write_text(text, encoding="utf-8")
         flags = [
             "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", "-fwrapv", "-fsanitize=bounds", "-fsanitize-trap=all",
-            "-ftrivial-auto-var-init=zero", "-Xclang", "-no-enable-noundef-analysis",
+            f"-ftrivial-auto-var-init={'pattern' if kind == 'races' else 'zero'}", "-Xclang",
+            "-no-enable-noundef-analysis",
             "-ffp-contract=on", f"-DWAVESMITH_LANES={lanes}", *_cpu_flags(), *(_RACE_FLAGS if kind == "races" else ()),
         ]  # fmt: skip
         command = [

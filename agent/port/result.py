@@ -11,6 +11,7 @@ from sandbox.hip_diagnostics import Diagnostic
 from sandbox.verdict import Correctness
 
 Outcome = Literal["builds-now", "nothing", "refused", "inconclusive"]
+Status = Literal["equal", "different", "failed", "skipped"]
 EXIT_CODES: Mapping[Outcome, int] = {"builds-now": 0, "nothing": 3, "refused": 4, "inconclusive": 5}
 
 
@@ -80,7 +81,7 @@ class Trial:
     block: tuple[int, int, int]
     size: int
     seed: int
-    status: Literal["equal", "different", "failed", "skipped"]
+    status: Status
     detail: str
 
 

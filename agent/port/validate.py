@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from agent.port.assemble import Assembled, new_path
 from agent.port.build import UnitBuild, options_for, reached_text, source_tree
 from agent.port.given import given_note, with_given
 from agent.port.instantiate import with_instantiations, without_prints
 from agent.port.launches import (
+    Found,
     Launch,
     Schedule,
     Subject,
@@ -19,19 +21,23 @@ from agent.port.launches import (
     found_kernels,
     launches,
     missing_instances,
+    nudged,
     obstacle,
     pointers,
-    races,
+    settled,
     signature,
     spell,
     wider,
 )
-from agent.port.original import Original, build_original
+from agent.port.original import Original, amd_original, build_original
+from agent.port.own_arms import own_note, reached_numbers
 from agent.port.reference_run import ParameterInfo
 from agent.port.request import PortRequest, Project
-from agent.port.result import KernelVerdict, Trial
+from agent.port.result import KernelVerdict, Status, Trial
 from agent.port.trials import Comparison, compare
 from sandbox.emulator.loader import CodeObject, load_code_object
+from sandbox.emulator.memory import Allocation
+from sandbox.emulator.result import EmulationResult
 from sandbox.errors import InputError
 from sandbox.hip import HOST, KernelResources, compile_hip
 from sandbox.hip_source import HipSource
@@ -89,35 +95,44 @@ def _unit(
 
     spelled = [spell(p.kernel.name) for p in pairs]
     original = build_original(project, build.unit, spelled, request, toolchain)
+    on_amd = cache(lambda: amd_original(project, build.unit, spelled, request, toolchain))
     verdicts: list[KernelVerdict] = []
     for number, (found, name) in enumerate(zip(pairs, spelled, strict=True)):
-        program, index = original.program, original.places.get(number)
-        late = time.monotonic() > deadline
-        alone = not comparable and given_note(original.words.get(number, ()))
-        if program is None or index is None or late or alone:
-            reason = "the time for the execution of this file was used up"
-            if alone:
-                reason = f"its trial does not compile, in which {given_note(original.words[number])}"
-            if number in original.left_out:
-                reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
-                if _RANDOM.search(reason):
-                    reason = "its results are random, so there is nothing to compare"
-            verdicts.append(
-                KernelVerdict(found.kernel.name, found.path, found.function.line, Correctness.COMPILED, reason)
-            )
+        reason = _untried(original, number, comparable)
+        if reason or time.monotonic() > deadline:
+            reason = reason or "the time for the execution of this file was used up"
+            kernel, line = found.kernel.name, found.function.line
+            verdicts.append(KernelVerdict(kernel, found.path, line, Correctness.COMPILED, reason))
             continue
-        threads = found.kernel.max_workgroup_threads
-        subject = Subject(
-            found.path, found.function, name, found.kernel.symbol, index, codes, threads, found.kernel.lds_bytes
-        )
         until = _share(deadline, len(pairs) - number)
-        verdict = _verdict(subject, found.kernel, found.source, original, request, until)
+        verdict = _verdict(_subject(found, name, codes, original, number), found, original, request, until)
+        numbers = reached_numbers(project, build.unit, original.words[number]) if verdict.wrong else ()
+        if numbers and (amd := on_amd()).places.get(number) is not None:
+            verdict = _verdict(_subject(found, name, codes, amd, number), found, amd, request, until)
         if verdict.evidence is Correctness.EMULATED:
-            verdict = replace(verdict, reason=given_note(original.words[number]))
+            notes = [n for n in (given_note(original.words[number]), own_note(numbers)) if n]
+            verdict = replace(verdict, reason="; ".join(notes))
         verdicts.append(verdict)
-        shown = verdicts[-1].evidence is Correctness.EMULATED
-        say(f"{name}: {'validated in emulation' if shown else verdicts[-1].reason}")
+        shown = verdict.evidence is Correctness.EMULATED
+        say(f"{name}: {'validated in emulation' if shown else verdict.reason}")
     return verdicts
+
+
+def _untried(original: Original, number: int, comparable: bool) -> str:
+    """Why a kernel cannot be compared with the original; empty when it can be tried."""
+    if number in original.left_out:
+        reason = f"the original cannot be run on a CPU: {original.left_out[number]}"
+        return "its results are random, so there is nothing to compare" if _RANDOM.search(reason) else reason
+    given = given_note(original.words.get(number, ()))
+    return f"its trial does not compile, in which {given}" if given and not comparable else ""
+
+
+def _subject(found: Found, name: str, codes: Mapping[str, CodeObject], original: Original, number: int) -> Subject:
+    kernel = found.kernel
+    return Subject(
+        found.path, found.function, name, kernel.symbol, original.places[number], codes,
+        kernel.max_workgroup_threads, kernel.lds_bytes, found.around,
+    )  # fmt: skip
 
 
 def _code_objects(
@@ -154,10 +169,9 @@ def _code_objects(
 
 
 def _verdict(
-    subject: Subject, kernel: KernelResources, source: HipSource, original: Original, request: PortRequest,
-    deadline: float,
-) -> KernelVerdict:  # fmt: skip
-    program = original.program
+    subject: Subject, found: Found, original: Original, request: PortRequest, deadline: float
+) -> KernelVerdict:
+    kernel, source, program = found.kernel, found.source, original.program
     assert program is not None, "a subject has an index into a program"
     parameters, names = signature(program, subject, source)
 
@@ -196,17 +210,12 @@ def _run_trials(
             reason = launch
         else:
             schedule: Schedule = "lockstep" if done == 0 else "random"
-            made = [_emulated(subject, c, t, launch, parameters, schedule) for t, c in subject.codes.items()]
-            if any(t.status == "different" for t in made) and races(subject, launch, original):
-                reason = "its threads race on the tried launches"
-                cut += 1
-                if cut >= MAX_CUT:
-                    break
-                continue
-            if any(t.status == "different" for t in made) and (more := wider(subject, launch, original)) is not None:
-                made = [_emulated(subject, c, t, more, parameters, schedule) for t, c in subject.codes.items()]
-            whole = all(t.status != "skipped" for t in made)
-            trials = [*trials, *made]
+            made = _trials(subject, parameters, launch, original, schedule)
+            if isinstance(made, str):
+                reason, made = made, []
+            else:
+                trials = [*trials, *made]
+            whole = bool(made) and all(t.status != "skipped" for t in made)
             done += whole
             cut += not whole
             if any(t.status == "different" for t in made):
@@ -219,36 +228,70 @@ def _run_trials(
     return [t for t in trials if t.status != "skipped" or not done], reason
 
 
-def _emulated(
-    subject: Subject, code: CodeObject, target: str, launch: Launch, parameters: Sequence[ParameterInfo],
-    schedule: Schedule,
-) -> Trial:  # fmt: skip
+def _trials(
+    subject: Subject, parameters: Sequence[ParameterInfo], launch: Launch, original: Original, schedule: Schedule
+) -> list[Trial] | str:
+    """One launch on every target, or why it shows nothing. What differs is looked at again, with what more runs of the
+    original tell of it: before a port counts as wrong, its result must be none that the original may have given."""
+    ended = {target: _emulated(subject, code, launch, schedule) for target, code in subject.codes.items()}
+
+    def judged(known: Launch) -> list[Trial]:
+        return [_judged(target, known, parameters, end) for target, end in ended.items()]
+
+    made = judged(launch)
+    if not _differs(made):
+        return made
+    known = settled(subject, launch, original)
+    if isinstance(known, str):
+        return known
+    known = wider(subject, known, original)
+    made = judged(known)
+    return judged(nudged(subject, known, parameters, original)) if _differs(made) else made
+
+
+def _differs(trials: Sequence[Trial]) -> bool:
+    return any(t.status == "different" for t in trials)
+
+
+End = tuple[EmulationResult, list[Allocation]] | str
+"""How a launch ended in the emulator and the buffers it left, or why it was not begun."""
+
+
+def _emulated(subject: Subject, code: CodeObject, launch: Launch, schedule: Schedule) -> End:
+    try:
+        return emulate_launch(code, subject.symbol, launch, schedule)
+    except InputError as e:
+        return str(e)
+
+
+def _judged(target: str, launch: Launch, parameters: Sequence[ParameterInfo], end: End) -> Trial:
     shape, seed = launch.shape, launch.seed
 
-    def trial(status: str, detail: str = "") -> Trial:
-        return Trial(target, shape.grid, shape.block, shape.size, seed, status, detail)  # type: ignore[arg-type]
+    def trial(status: Status, detail: str = "") -> Trial:
+        return Trial(target, shape.grid, shape.block, shape.size, seed, status, detail)
 
-    try:
-        result, buffers = emulate_launch(code, subject.symbol, launch, schedule)
-    except InputError as e:
-        return trial("skipped", str(e))
+    if isinstance(end, str):
+        return trial("skipped", end)
+    result, buffers = end
     if result.status in ("unsupported", "budget"):
         return trial("skipped", f"the emulator stopped: {result.reason}")
     if result.status != "completed":
         return trial("failed", f"{result.status}: {result.trap or result.reason}")
-    given_buffers, after = launch.buffers
     compared: list[Comparison] = [
-        compare(p, given_data, outcomes, b.data.tobytes())
-        for p, given_data, outcomes, b in zip(pointers(parameters), given_buffers, after, buffers, strict=True)
+        compare(p, expected, b.data.tobytes())
+        for p, expected, b in zip(pointers(parameters), launch.expected, buffers, strict=True)
     ]
     wrong = [c.difference for c in compared if c.difference is not None]
     if wrong:
         return trial("different", wrong[0])
     if not any(c.compared for c in compared):
-        return trial("skipped", "its results depend on the order of its threads")
+        return trial("skipped", "its results depend on the order of its threads or on what nothing has written")
     notes = [str(f) for f in result.findings if f.kind == "lds_race"][:1]
-    if unordered := sum(c.unordered for c in compared):
-        notes.append(f"{unordered} elements depend on the order of threads and were compared as a set")
-    if free := sum(c.free for c in compared):
-        notes.append(f"{free} elements depend on the order of threads and were not compared")
+    counts = {
+        "depend on the order of threads and were compared as a set": sum(c.unordered for c in compared),
+        "depend on the order of threads and were not compared": sum(c.free for c in compared),
+        "follow from what nothing has written and were not compared": sum(c.undefined for c in compared),
+        "are as near as the original's own on inputs rounded otherwise": sum(c.sensitive for c in compared),
+    }
+    notes += [f"{count} elements {what}" for what, count in counts.items() if count]
     return trial("equal", "; ".join(notes))

@@ -40,17 +40,21 @@ class ShimPlan:
     """Symbols that were asked for and that HIP has itself."""
 
 
-def plan_shims(words: frozenset[str], headers: Iterable[str], toolchain: Toolchain, *, own: frozenset[str]) -> ShimPlan:
+def plan_shims(
+    words: frozenset[str], headers: Iterable[str], toolchain: Toolchain, *,
+    own: frozenset[str], types: frozenset[str] = frozenset(),
+) -> ShimPlan:  # fmt: skip
     """Which entries sources need that use the identifiers `words` and include the CUDA `headers`.
 
-    `own` are names the sources define themselves; those are not renamed. A word `entry:NAME` asks for an entry by name.
+    `own` are names the sources define themselves; those are not renamed. An entry that would bring one of their `types`
+    is left out. A word `entry:NAME` asks for an entry by name.
     """
     missing = missing_symbols(toolchain)
     wanted: dict[str, set[str]] = {}
     renames: dict[str, str] = {}
     native: list[str] = []
     for header in headers:
-        if entry := entries_by_header().get(header):
+        if (entry := entries_by_header().get(header)) and not types & set(entry.provides):
             wanted.setdefault(entry.name, set()).add(f"<{header}>")
     for word in words:
         if word.startswith("entry:"):
@@ -58,7 +62,12 @@ def plan_shims(words: frozenset[str], headers: Iterable[str], toolchain: Toolcha
     for symbol in sorted(words & entries_by_symbol().keys()):
         for entry in entries_by_symbol()[symbol]:
             taken = symbol in own and (entry.renamed or entry.when)  # the project brings it, for the types it uses
-            if (entry.when and not entry.when & words) or (entry.unless & words) or taken:
+            if (
+                (entry.when and not entry.when & words)
+                or (entry.unless & words)
+                or taken
+                or types & set(entry.provides)
+            ):
                 continue
             if (entry.probes or entry.host_probes) and f"{entry.name}:{symbol}" not in missing:
                 native.append(symbol)

@@ -7,6 +7,7 @@ import pytest
 from agent.port.includes import Include, PathIndex
 from agent.port.intake import open_project
 from agent.port.items import items_of
+from agent.port.loop import port
 from agent.port.macros import macros_of_the_build
 from agent.port.repair import repair
 from agent.port.request import PortRequest
@@ -242,3 +243,23 @@ def test_items_of_a_file() -> None:
 def test_a_definition_for_another_compiler_is_none() -> None:
     text = "#ifdef __CUDACC__\n#define __ldcs(p) (*(p))\n#endif\n__device__ int f(const int* p) { return __ldcs(p); }\n"
     assert "__ldcs" not in defined_names(HipSource(text))
+
+
+OWN_TYPE = """\
+#include <cuda_runtime.h>
+#if defined(USE_ROCM) || defined(__HIP_PLATFORM_AMD__)
+#include <hip/hip_fp8.h>
+using __nv_fp8_e4m3 = __hip_fp8_e4m3_fnuz;
+#else
+#include <cuda_fp8.h>
+#endif
+__global__ void widened(const __nv_fp8_e4m3* x, float* y) { y[threadIdx.x] = (float)x[threadIdx.x]; }
+"""
+
+
+def test_a_type_that_the_file_gives_amd_is_not_brought_by_a_shim(tmp_path: Path) -> None:
+    for text, shimmed in ((OWN_TYPE, False), (OWN_TYPE.replace("using", "// using"), True)):
+        (tmp_path / "a.cu").write_text(text)
+        result = port(PortRequest(tmp_path / "a.cu", execute=False))
+        assert result.builds, result.diagnostics
+        assert ("fp8_ocp" in {s.name for s in result.shim_uses}) is shimmed

@@ -116,7 +116,7 @@ template <int B> int lane_of(unsigned v, int i, bool is_signed) { const unsigned
 template <int B, class F> unsigned each(unsigned a, unsigned b, bool is_signed, F f) { unsigned r = 0; for (int i = 0; i < 32 / B; i++) r |= ((unsigned)f(lane_of<B>(a, i, is_signed), lane_of<B>(b, i, is_signed)) & ((1u << B) - 1)) << (B * i); return r; }
 inline int clamped(int v, int low, int high) { return v < low ? low : v > high ? high : v; }
 }  // namespace wavesmith_reference
-#define WAVESMITH_LANES(N, B) \
+#define WAVESMITH_SIMD(N, B) \
   inline unsigned __vadd##N(unsigned a, unsigned b) { return wavesmith_reference::each<B>(a, b, false, [](int x, int y) { return x + y; }); } \
   inline unsigned __vsub##N(unsigned a, unsigned b) { return wavesmith_reference::each<B>(a, b, false, [](int x, int y) { return x - y; }); } \
   inline unsigned __vaddss##N(unsigned a, unsigned b) { return wavesmith_reference::each<B>(a, b, true, [](int x, int y) { return wavesmith_reference::clamped(x + y, -(1 << (B - 1)), (1 << (B - 1)) - 1); }); } \
@@ -142,8 +142,8 @@ inline int clamped(int v, int low, int high) { return v < low ? low : v > high ?
   inline unsigned __vcmp##NAME##N(unsigned a, unsigned b) { return wavesmith_reference::each<B>(a, b, S, [](int x, int y) { return x OP y ? -1 : 0; }); } \
   inline unsigned __vset##NAME##N(unsigned a, unsigned b) { return wavesmith_reference::each<B>(a, b, S, [](int x, int y) { return x OP y ? 1 : 0; }); }
 #define WAVESMITH_LANE_TESTS(N, B) WAVESMITH_LANE_TEST(eq, N, B, false, ==) WAVESMITH_LANE_TEST(ne, N, B, false, !=) WAVESMITH_LANE_TEST(ges, N, B, true, >=) WAVESMITH_LANE_TEST(geu, N, B, false, >=) WAVESMITH_LANE_TEST(gts, N, B, true, >) WAVESMITH_LANE_TEST(gtu, N, B, false, >) WAVESMITH_LANE_TEST(les, N, B, true, <=) WAVESMITH_LANE_TEST(leu, N, B, false, <=) WAVESMITH_LANE_TEST(lts, N, B, true, <) WAVESMITH_LANE_TEST(ltu, N, B, false, <)
-WAVESMITH_LANES(4, 8)
-WAVESMITH_LANES(2, 16)
+WAVESMITH_SIMD(4, 8)
+WAVESMITH_SIMD(2, 16)
 WAVESMITH_LANE_TESTS(4, 8)
 WAVESMITH_LANE_TESTS(2, 16)
 namespace wavesmith_reference {

@@ -49,7 +49,7 @@ namespace wavesmith_reference {
 inline constexpr unsigned lanes = WAVESMITH_LANES;
 using Mask = std::conditional_t<lanes == 32, unsigned, unsigned long long>;
 inline constexpr Mask one = 1, whole = ~(Mask)0;
-enum Exit { fault = 30, deadlock = 31, undefined = 32, unsupported = 33, race = 34 };
+enum Exit { fault = 30, deadlock = 31, undefined = 32, unsupported = 33, race = 34, block_size = 35 };
 [[noreturn]] inline void stop(Exit code, const char* why) {
   fprintf(stderr, "reference: %s\n", why);
   fflush(stderr);
@@ -87,6 +87,9 @@ inline unsigned long long votes = 0, votes_result = 0, barrier_arrivals = 0;
 /// 0: blocks and threads one after another. 1: threads of a block in reverse. 2: blocks too. From 3 on: both in a mixed order.
 inline unsigned schedule = 0;
 inline bool interleaved = false;
+/// What holds memory that nothing has written, and results that CUDA leaves undefined: another byte for every `fill`.
+inline unsigned fill = 0;
+inline unsigned char fill_byte() { return fill ? (unsigned char)((0x2a + 24 * fill) & 0x7f) : 0; }
 inline unsigned mixed(unsigned k, unsigned count) {
   unsigned step = 7 + 2 * schedule;
   while (std::gcd(step, count) != 1) step += 2;
@@ -98,6 +101,7 @@ inline std::function<void()> body;
 inline constexpr size_t stack_bytes = 256 * 1024;
 inline char* stacks = nullptr;
 alignas(4096) inline unsigned char dynamic_shared[256 * 1024];
+extern "C" __attribute__((weak, visibility("hidden"))) unsigned char __start_wavesmith_shared[], __stop_wavesmith_shared[];
 
 // ---- races: compiled in for a second look at a launch, with a call at every load and store ---------------------------
 inline unsigned barriers = 0, quiet = 0;
@@ -262,7 +266,7 @@ inline void run_block(unsigned total) {
     }
   }
 }
-inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> kernel, unsigned char poison = 0) {
+inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> kernel) {
   const unsigned total = block.x * block.y * block.z;
   if (total == 0 || total > 1024 || shared_bytes > sizeof dynamic_shared) stop(unsupported, "the launch is outside the limits");
   if (!stacks) stacks = (char*)mmap(nullptr, stack_bytes * 1024, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -276,7 +280,8 @@ inline void launch(dim3 grid, dim3 block, size_t shared_bytes, std::function<voi
   for (unsigned long long number = 0; number < blocks; number++) {
         const unsigned long long b = block_order(number, blocks);
         blockIdx = {(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)};
-        memset(dynamic_shared, poison, used);
+        memset(dynamic_shared, fill_byte(), used);
+        if (__start_wavesmith_shared) memset(__start_wavesmith_shared, fill_byte(), (size_t)(__stop_wavesmith_shared - __start_wavesmith_shared));
 #ifdef WAVESMITH_RACES
         block_number = b;
 #endif
@@ -316,7 +321,7 @@ WAVESMITH_TOUCHES(16)
 #define __global__
 #define __device__
 #define __host__
-#define __shared__ static
+#define __shared__ static __attribute__((section("wavesmith_shared")))
 #define __constant__ static
 #define __managed__ static
 #define __forceinline__ inline
@@ -355,16 +360,16 @@ inline void __brkpt() { __trap(); }
 inline void __prof_trigger(int) {}
 /// The reading of a clock that a port is given too (see given.py).
 #define WAVESMITH_GIVEN_CLOCK (7ll + 3 * (long long)threadIdx.x + 1000 * (long long)blockIdx.x)
-/// What any other clock says is another thing under every schedule.
-inline long long clock64() { static long long now = 0; return now += 16 + 65536ll * wavesmith_reference::schedule; }
+/// What any other clock says is another thing under every fill.
+inline long long clock64() { static long long now = 0; return now += 16 + 65536ll * wavesmith_reference::fill; }
 inline unsigned __smid() { return 0; }
 
 // ---- warp intrinsics -------------------------------------------------------------------------------------------------
 namespace wavesmith_reference {
 template <class T> T value_of(const Meeting& m, unsigned lane) { T v; memcpy(&v, m.results[lane], sizeof(T)); return v; }
-/// What a lane reads that takes no part in a shuffle is undefined: another value under every schedule.
+/// What a lane reads that takes no part in a shuffle is undefined: another value under every fill.
 template <class T> T undefined_value(T v) {
-  if (schedule) memset((void*)&v, (int)(0x2a + 24 * schedule & 0x7f), sizeof(T));
+  if (fill) memset((void*)&v, fill_byte(), sizeof(T));
   return v;
 }
 template <class T> T pick(Mask mask, T v, unsigned from) {

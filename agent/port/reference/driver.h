@@ -11,6 +11,8 @@ template <> struct Element<void> { static const char* name() { return "uint"; } 
 WAVESMITH_ELEMENT(__half, "half", 2)
 WAVESMITH_ELEMENT(__half2, "half", 2)
 WAVESMITH_ELEMENT(__nv_bfloat16, "bfloat16", 2)
+WAVESMITH_ELEMENT(c10::Half, "half", 2)
+WAVESMITH_ELEMENT(c10::BFloat16, "bfloat16", 2)
 WAVESMITH_ELEMENT(__nv_bfloat162, "bfloat16", 2)
 WAVESMITH_ELEMENT(__nv_fp8_e4m3, "uint", 1)
 WAVESMITH_ELEMENT(__nv_fp8_e5m2, "uint", 1)
@@ -85,6 +87,7 @@ inline void catch_faults() {
   sigaction(SIGILL, &a, nullptr);
   sigaction(SIGTRAP, &a, nullptr);
 }
+/// `schedule`: its low byte; above, a fill that differs from its own.
 /// input: kernel, grid[3], block[3], shared bytes, argument count, then per argument: 1 + bytes of a buffer, or 0 + raw
 /// value, or 2 + raw value + count of pointers in it, then per pointer its place and the bytes of its buffer.
 template <class Make> int run(const char* input, const char* output, unsigned schedule, Make make) {
@@ -127,8 +130,9 @@ template <class Make> int run(const char* input, const char* output, unsigned sc
 #ifdef WAVESMITH_RACES
   ref::watch(ref::dynamic_shared, shared);
 #endif
-  ref::schedule = schedule;
-  ref::interleaved = schedule != 0;
+  ref::schedule = schedule & 255;
+  ref::fill = schedule >> 8 ? schedule >> 8 : schedule;
+  ref::interleaved = ref::schedule != 0;
   ref::launch(dim3(n[0], n[1], n[2]), dim3(n[3], n[4], n[5]), shared, make(kernel, pointers.data()));
 #ifdef WAVESMITH_RACES
   if (ref::raced) ref::stop(ref::race, "two threads use the same memory and nothing orders them");

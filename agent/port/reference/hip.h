@@ -3,6 +3,7 @@
 #if WAVESMITH_LANES == 64
 using __hip_bfloat16 = __nv_bfloat16;
 using __hip_bfloat162 = __nv_bfloat162;
+namespace hipcub = cub;
 #define HIP_DYNAMIC_SHARED(T, name) T* const name = (T*)wavesmith_reference::dynamic_shared;
 #define HIP_KERNEL_NAME(...) __VA_ARGS__
 #define __HIP_MEMORY_SCOPE_SINGLETHREAD 1

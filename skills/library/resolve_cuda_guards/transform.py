@@ -22,6 +22,8 @@ VERSIONS = {
     "__CUDACC_VER_MINOR__": 4,
     "__CUDA_API_VERSION": 12040,
 }
+VENDOR = re.compile(r"(?<!!)\bdefined\s*\(?\s*(?:USE_ROCM|__HIP_PLATFORM_AMD__)\b")
+"""A condition that chooses for AMD, which one on the compiler (`__HIPCC__`) does not."""
 HOPELESS = re.compile(
     r"\bw?gmma\.|\bmma\.|ldmatrix|stmatrix|tcgen05|\bnvcuda\b|\bwmma::|cp\.async\.bulk|mbarrier\.|cluster|setmaxnreg"
     r"|\bcutlass|\bcute\b|bar\.sync\s+[^0\s]"
@@ -44,7 +46,7 @@ def _edits(source: HipSource) -> list[Edit]:
     edits: dict[int, Edit] = {}
     for conditional in conditionals(source):
         names = {n for arm in conditional.arms for n in re.findall(r"[A-Za-z_]\w*", arm.condition)}
-        if ARCH_MACRO not in names and not names & VERSIONS.keys():
+        if (ARCH_MACRO not in names and not names & VERSIONS.keys()) or _decided(source, conditional):
             continue
         capability = _capability(source, conditional) if ARCH_MACRO in names else CAPABILITIES[0]
         for arm in conditional.arms:
@@ -53,6 +55,17 @@ def _edits(source: HipSource) -> list[Edit]:
             if fresh != source.text[d.start : d.end]:
                 edits[d.start] = Edit(d.start, d.end, fresh)
     return [*edits.values(), *_plain(source)]
+
+
+def _decided(source: HipSource, conditional: Conditional) -> bool:
+    """It asks for a capability in an arm that the file chooses for AMD, where it says itself that there is none.
+
+    One that tells the device's pass from the host's (`defined(__CUDA_ARCH__)`) is none of these.
+    """
+    if any(re.search(rf"\bdefined\s*\(?\s*{ARCH_MACRO}\b", arm.condition) for arm in conditional.arms):
+        return False
+    arms = (c.arm_at(conditional.start) for c in conditionals(source) if c is not conditional)
+    return any(arm is not None and VENDOR.search(arm.condition) for arm in arms)
 
 
 def _capability(source: HipSource, conditional: Conditional) -> int:

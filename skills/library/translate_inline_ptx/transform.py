@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sandbox.hip_asm import AsmError, AsmStatement, asm_statements
+from sandbox.hip_asm import AMD_REGISTERS, AsmError, AsmStatement, asm_statements
 from sandbox.hip_guards import KNOWN_ON_AMD, dead_spans
 from sandbox.hip_ptx import translate_asm
 from sandbox.hip_source import Edit, HipSource
@@ -56,11 +56,11 @@ def _edits(source: HipSource) -> tuple[list[Edit], list[Refusal]]:
 
 
 def _is_amd(statement: AsmStatement) -> bool:
-    """Already AMD assembly: a register constraint NVIDIA does not have, or an AMD mnemonic."""
+    """Already AMD assembly: a register constraint NVIDIA does not have, an AMD mnemonic, an intrinsic as a label."""
     kinds = {o.kind for o in statement.operands}
     text = statement.template.strip()
     return (
-        bool(kinds & set("vsaVS"))
-        or text.startswith(("v_", "s_", "ds_", "global_", "buffer_", "flat_", ";"))
+        bool(kinds & AMD_REGISTERS)
+        or text.startswith(("v_", "s_", "ds_", "global_", "buffer_", "flat_", "llvm.amdgcn.", ";"))
         or not text
     )

@@ -27,6 +27,7 @@ template <class T> T name_of_its_own() { return (T)(names += 16); }
 __attribute__((constructor)) inline void begin() {
   const char* given = getenv("WAVESMITH_SCHEDULE");
   ref::schedule = given ? (unsigned)atoi(given) : 0;
+  ref::fill = ref::schedule;
   ref::interleaved = ref::schedule != 0;
   unsetenv("WAVESMITH_SCHEDULE");
   wavesmith_driver::catch_faults();
