@@ -77,7 +77,8 @@ def work(file: Path, how: Sequence[str], timeout_s: float) -> dict[str, Any]:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="wavesmith-sample-") as name:
         out = Path(name)
-        code, said = run(["optimize", str(file.resolve()), *how, "--out", str(out)], out, timeout_s)
+        search = ["--budget-s", f"{0.6 * timeout_s:.0f}"]  # what is found by then is confirmed and reported
+        code, said = run(["optimize", str(file.resolve()), *how, *search, "--out", str(out)], out, timeout_s)
         report = json.loads((out / "report.json").read_text()) if (out / "report.json").is_file() else None
         kind, summary = classify(code, said, report)
         verified = None
