@@ -14,7 +14,7 @@ from skills.edit import Edit, add_argument, add_constexpr_param, apply_edits, in
 from skills.facts import Facts
 from skills.fold import body_of, grid_elements, host_text, unused
 from skills.idioms import assignments, base_param, names_in, tl_call
-from skills.knobs import grid_expression, launch_knobs
+from skills.knobs import grid_expression, launch_knobs, resolve_literal
 from skills.literals import int_value
 from skills.names import fresh_name
 from skills.row_ranks import Names, Packed, pack
@@ -208,6 +208,8 @@ def _launch_edits(
     if any(names_in(e) & meta for e in grid) or any(isinstance(n, cst.NamedExpr) for n in walk(written)):
         return None
     axis = grid[packed.axis]
+    if _of_blocks(source, launch, axis):
+        return None
     extent = source.code(axis)
     several = any(int_value(e) != 1 for e in grid if e is not axis)
     share = _share(source, function, launch, packed, elements, extent if several else None)
@@ -225,6 +227,18 @@ def _launch_edits(
         line = f"{share.text} = {_text_of(share.value)}"
         edits.append(insert_before(source, axis if in_place else launch.call, [line]))
     return edits
+
+
+def _of_blocks(source: TritonSource, launch: Launch, extent: cst.BaseExpression) -> bool:
+    """Whether an axis of the grid was divided: its programs take blocks already, whose size is there to be raised."""
+    written = resolve_literal(source, extent, launch.host)[0]
+    divisions = (n for n in walk(written) if isinstance(n, cst.BinaryOperation | cst.Call))
+    return any(
+        isinstance(n.operator, cst.FloorDivide | cst.Divide)
+        if isinstance(n, cst.BinaryOperation)
+        else (dotted_name(n.func) or "").split(".")[-1] == "cdiv"
+        for n in divisions
+    )
 
 
 def _text_of(node: cst.BaseExpression) -> str:
