@@ -4,6 +4,7 @@ import pytest
 
 from sandbox.target import load_target
 from skills.cases import cases_of
+from skills.condition import Value
 from skills.match import match
 from skills.row_ranks import Names, Packed, pack
 from skills.skill import Library, load_library
@@ -89,8 +90,8 @@ def test_cannot_be_packed(body: str, reason: str) -> None:
 
 def sites(name: str, **facts: bool | int | str) -> list[str]:
     case = CASES[name]
-    given = {**case.spec.facts, **{k.replace("__", "."): v for k, v in facts.items()}}
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    raw = {**case.spec.facts, **{k.replace("__", "."): v for k, v in facts.items()}}
+    given: dict[str, Value] = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
     bare = collect_facts(case.before, case.target)
     known = collect_facts(case.before, case.target, observed={n: [given] for n in bare.kernels}, file_values=given)
     return [m.site.label for m in match(case.before, known, case.target, Library({SKILL.id: SKILL}))]
@@ -119,7 +120,7 @@ def test_idle_warps_wait_for_it_and_have_nothing_left_to_do_behind_it() -> None:
     target = load_target("gfx950")
     case = CASES["gathered_rows"]
     assert case.after is not None
-    facts = {"compile.status": "ok", "launch.threads_per_workgroup": 256}
+    facts: dict[str, Value] = {"compile.status": "ok", "launch.threads_per_workgroup": 256}
     for kernel, elements, found in ((case.before, 32, ["idle-warps"]), (case.after, 2048, [])):
         observed = {"gather_kernel": [{**facts, "block_elements": elements}]}
         matches = match(

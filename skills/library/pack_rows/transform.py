@@ -170,12 +170,11 @@ def _edits(source: TritonSource, function: JitFunction, site: Site) -> list[Edit
     axis, elements = int(site.variant["axis"]), int(site.variant["elements"])
     packed = pack(source, function, axis, names)
     launches = source.launches_of(function.name)
-    if (
-        not isinstance(packed, Packed)
-        or not launches
-        or "triton" not in source.imports
-        or function.autotune is not None
-    ):
+    if not isinstance(packed, Packed) or not launches or "triton" not in source.imports:
+        return None
+    # Another jit function that calls this one would have to give what the launches give.
+    others = (f for f in source.functions.values() if f is not function)
+    if function.autotune is not None or any(function in source.callees(f) for f in others):
         return None
     edits = [*packed.edits, _param_edit(source, function, names)]
     for launch in launches:
