@@ -75,6 +75,31 @@ TRIALS = {
             results += m.place(torch.randint(-9, 20, (n,), dtype=torch.int32))
     """,
     "aggregate_atomics/unmasked_values": "results += m.split(torch.randn(1024))",
+    "pack_rows/gathered_rows": """
+        for rows, d in ((640, 32), (333, 20), (1, 1), (70, 3000)):
+            results.append(m.gather(torch.randn(50, d).half(), torch.randint(0, 50, (rows,))))
+    """,
+    "pack_rows/narrow_softmax": """
+        for rows, cols in ((64, 64), (37, 50), (1, 3)):
+            results.append(m.softmax(torch.randn(rows, cols)))
+    """,
+    "pack_rows/layer_norm": """
+        for rows, cols in ((32, 128), (37, 200), (3, 900), (2, 1500)):
+            results += m.layer_norm(torch.randn(rows, cols), torch.randn(cols), 0)
+    """,
+    "pack_rows/rotary_heads": """
+        for tokens, heads, half in ((7, 16, 64), (5, 3, 32), (4, 1, 16), (3, 40, 64)):
+            angle = torch.rand(tokens, half)
+            results.append(m.rotary(torch.randn(tokens, heads, 2 * half), angle.cos(), angle.sin()))
+    """,
+    "pack_rows/scan_over_steps": """
+        for batches, channels in ((16, 32), (11, 20), (1, 300)):
+            results += m.scan(torch.randn(batches, 9, channels), torch.rand(channels))
+    """,
+    "pack_rows/shared_grid": """
+        for rows in (8, 13, 1):
+            results += m.run(torch.randn(rows, 16), torch.randn(rows))
+    """,
     "larger_blocks_per_atomic/bounds_check": """
         results.append(m.bounds_check(keep(torch.randint(-2, 9, (9000,))), 7))
         results.append(m.bounds_check(torch.zeros(10, dtype=torch.int64), 7))
