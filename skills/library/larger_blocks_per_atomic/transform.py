@@ -61,18 +61,20 @@ def _choices(source: TritonSource, function: JitFunction) -> Iterator[tuple[int,
 
 
 def _atomics_per_block(source: TritonSource, function: JitFunction, name: str) -> bool:
-    """Whether an atomic's addresses are as many, and the same, for a block of another size along this axis."""
+    """Whether the addresses of all atomics are as many, and the same, for a block of another size along this axis; in
+    the branch of an `if`, where there is another."""
     uniformity = Uniformity(source, function)
     calls = [c for n in walk(function.node.body) if (c := tl_call(source, n, *_ATOMICS)) is not None]
-    pointers = [p.value for c in calls if (p := argument(c, "pointer", 0)) is not None]
+    chosen = [c for c in calls if not any(isinstance(a, cst.Else) for a in source.ancestors(c))]
+    pointers = [p.value for c in chosen if (p := argument(c, "pointer", 0)) is not None]
     scaled = [n for n in walk(function.node.body) if isinstance(n, cst.BinaryOperation) and name in names_in(n)]
     products = [n for n in scaled if isinstance(n.operator, cst.Multiply | cst.FloorDivide | cst.Modulo)]
     programs = {axis for n in products for axis in _made_of(source, function, n)[1]}
     for pointer in pointers:
         names, axes = _made_of(source, function, pointer)
-        if not axes & programs and (name not in names or uniformity.is_scalar(pointer)):
-            return True
-    return False
+        if axes & programs or not (name not in names or uniformity.is_scalar(pointer)):
+            return False
+    return 0 < len(pointers) == len(chosen)
 
 
 def _made_of(source: TritonSource, function: JitFunction, node: cst.BaseExpression) -> tuple[set[str], set[int | None]]:
