@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from sandbox.profiler.metrics import Profile
 from sandbox.profiler.static import static_profile
 from sandbox.replay import Replay, replay
 from sandbox.target import Target
-from sandbox.workload import CompileRecord, Launch, StorageRecord, StoredWorkload, load_workload
+from sandbox.workload import CompileRecord, Launch, StorageRecord, StoredWorkload, TensorRecord, load_workload
 from skills.condition import Value as FactValue
 from skills.facts import launch_facts, profile_facts
 from skills.source_facts import collect_facts, imported_jit
@@ -176,6 +177,7 @@ class _Argument:
     dtype: str | None
     storage_bytes: int | None
     integer: int | None
+    whole_elements: int | None
 
 
 def _arguments(launch: Launch, recording: Recording) -> Iterator[_Argument]:
@@ -185,7 +187,16 @@ def _arguments(launch: Launch, recording: Recording) -> Iterator[_Argument]:
         dtype = tensor.dtype if tensor else None
         storage = sizes.get(tensor.storage) if tensor else None
         scalar = argument.value.value
-        yield _Argument(argument.name, argument.kind, dtype, storage, scalar if type(scalar) is int else None)
+        integer = scalar if type(scalar) is int else None
+        whole = _whole_elements(tensor, storage) if tensor and storage is not None else None
+        yield _Argument(argument.name, argument.kind, dtype, storage, integer, whole)
+
+
+def _whole_elements(tensor: TensorRecord, storage_bytes: int) -> int | None:
+    """The elements of a tensor that fills its storage; None where something else lies beside or between them."""
+    width = re.search(r"(?<=t)\d+$", tensor.dtype)
+    bits = int(width[0]) if width is not None else 0
+    return tensor.numel if bits and storage_bytes * 8 == tensor.numel * bits else None
 
 
 def _compile_facts(record: CompileRecord) -> dict[str, FactValue]:

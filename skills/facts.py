@@ -51,6 +51,7 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "launch.grid_threads": "largest grid x block, threads",
         "launch.arg_dtypes": "dtypes of tensor arguments",
         "launch.pointer_dtypes": "dtypes of tensor arguments by parameter, as NAME=DTYPE",
+        "launch.pointer_elements": "elements of tensor arguments, as NAME=COUNT; NAME=part in a larger storage",
         "launch.integers": "integer scalars of the launches, as NAME=VALUE",
         "launch.max_tensor_bytes": "largest tensor argument, bytes of storage",
         "block_elements": "elements of the largest block of the program",
@@ -109,6 +110,8 @@ class ArgLike(Protocol):
     def storage_bytes(self) -> int | None: ...
     @property
     def integer(self) -> int | None: ...
+    @property
+    def whole_elements(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +201,9 @@ def launch_facts(
         "launch.grid_threads": programs * warps * target.wavefront_size,
         "launch.arg_dtypes": tuple(sorted({str(a.dtype) for a in tensors if a.dtype})),
         "launch.pointer_dtypes": tuple(sorted({f"{a.name}={a.dtype}" for a in tensors if a.dtype})),
+        "launch.pointer_elements": tuple(
+            sorted(f"{a.name}={'part' if a.whole_elements is None else a.whole_elements}" for a in tensors)
+        ),
     }
     if options.get("num_stages") is not None:
         facts["launch.num_stages"] = int(options["num_stages"])

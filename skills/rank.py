@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from skills.idioms import assignments, method_call, tl_call
+from skills.literals import int_value
 from skills.triton_source import JitFunction, TritonSource, argument, walk
 
 _SCALAR = ("program_id", "num_programs")
@@ -71,6 +72,10 @@ class Ranks:
                 shape = argument(node, "shape", position)
                 lengths = shape.value if shape is not None else None
                 return len(lengths.elements) if isinstance(lengths, cst.Tuple | cst.List) else None
+        if tl_call(self._source, node, "expand_dims") is not None:
+            axis, given = argument(node, "axis", 1), argument(node, "input", 0)
+            inner = self._of(given.value, open_names) if given is not None else None
+            return inner + 1 if inner is not None and axis is not None and int_value(axis.value) is not None else None
         if tl_call(self._source, node, *_ELEMENTWISE) is not None:
             operands = [a for a in node.args if a.keyword is None or a.keyword.value not in _NO_OPERANDS]
             starred = any(a.star for a in operands)

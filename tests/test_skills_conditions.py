@@ -74,13 +74,14 @@ def test_facts_of_a_file_are_the_worst_of_its_launches() -> None:
 
 
 def test_launch_facts_count_threads_as_hip_does() -> None:
-    x = SimpleNamespace(name="x", kind="tensor", dtype="float16", storage_bytes=64, integer=None)
-    n = SimpleNamespace(name="n", kind="scalar", dtype=None, storage_bytes=None, integer=32)
+    x = SimpleNamespace(name="x", kind="tensor", dtype="float16", storage_bytes=64, integer=None, whole_elements=32)
+    n = SimpleNamespace(name="n", kind="scalar", dtype=None, storage_bytes=None, integer=32, whole_elements=None)
     facts = launch_facts([x, n], (17_187_500, 1, 1), {"num_warps": 4}, GFX942)
     assert facts["launch.grid_threads"] == 17_187_500 * 256
     assert facts["launch.arg_dtypes"] == ("float16",)
     assert facts["launch.max_tensor_bytes"] == 64
     assert facts["launch.integers"] == ("n=32",)
+    assert facts["launch.pointer_elements"] == ("x=32",)
 
 
 def test_metrics_outside_the_vocabulary_and_unknown_values_are_left_out() -> None:

@@ -104,6 +104,45 @@ TRIALS = {
         results.append(m.bounds_check(keep(torch.randint(-2, 9, (9000,))), 7))
         results.append(m.bounds_check(torch.zeros(10, dtype=torch.int64), 7))
     """,
+    "larger_blocks_per_atomic/column_sum": """
+        for rows, cols in ((90, 100), (200, 64)):
+            results.append(m.column_sum(torch.randn(rows, cols).bfloat16()))
+    """,
+    "larger_blocks_per_atomic/counts": """
+        for n, bins in ((1, 64), (5000, 50), (5000, 3000)):
+            x = torch.randint(0, bins, (n,), dtype=torch.int32)
+            results.append(m.count(x, torch.zeros(bins, dtype=torch.int32)))
+    """,
+    "sum_axis_before_atomic/column_sum": """
+        for rows, cols in ((1, 1), (90, 100), (32, 64)):
+            results.append(m.column_sum(torch.randn(rows, cols).bfloat16()))
+    """,
+    "sum_axis_before_atomic/row_counts": """
+        for rows, cols in ((1, 1), (19, 100)):
+            results.append(m.row_counts(torch.randint(-9, 2**30, (rows, cols), dtype=torch.int32)) / 2**20)
+    """,
+    "sum_axis_before_atomic/per_segment": """
+        segments = torch.tensor([0, 1, 1, -1], dtype=torch.int32)
+        results.append(m.segment_sum(torch.randn(32, 50).half() / 8, segments, 2))
+    """,
+    "block_histogram/counts": """
+        for n, bins in ((1, 1), (5000, 50), (5000, 1024), (5000, 3000)):
+            x = torch.randint(0, bins, (n,), dtype=torch.int32)
+            results.append(m.count(x, torch.zeros(bins, dtype=torch.int32)))
+    """,
+    "block_histogram/bytes": """
+        x = torch.randint(-128, 128, (5000,), dtype=torch.int8)
+        results.append(m.count(x, torch.zeros(256, dtype=torch.int64)))
+    """,
+    "block_histogram/computed_bin": """
+        x = torch.randint(-400, 2**40, (5000,))
+        x[::3] %= 300
+        results.append(m.count(x, torch.zeros(100, dtype=torch.int32)))
+    """,
+    "block_histogram/per_row": """
+        x = torch.randint(0, 20, (3, 700), dtype=torch.int32)
+        results.append(m.count(x, torch.zeros((3, 20), dtype=torch.int32)))
+    """,
     "config_retune/ranked_tiles": "results.append(m.run(torch.randn(300, 64).half(), torch.randn(64, 150).half()))",
     "reduce_before_atomic/loop_over_rows": "results += m.run(torch.randn(9000), torch.randn(9000))",
     "relax_atomics/zeros_like_loop": "results.append(m.column_sums([torch.randn(5, 30).half() / 8]))",

@@ -12,7 +12,7 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import Edit, apply_edits, insert_after, insert_before, replace, tl_name
 from skills.facts import Facts
-from skills.idioms import assignments, result_unread, tl_call
+from skills.idioms import assignments, base_param, operand, result_unread, tl_call
 from skills.literals import float_value, int_value
 from skills.names import fresh_name
 from skills.rank import Ranks
@@ -26,6 +26,8 @@ class _Atomic:
     """An unused `tl.atomic_add` whose lanes all hit `address`."""
 
     call: cst.Call
+    counter: str | None
+    """The kernel parameter that `address` starts from."""
     address: str
     value: cst.BaseExpression
     mask: str | None
@@ -43,9 +45,12 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     if not atomics:
         return
     line = source.line(atomics[0].call)
+    known = [s.partition("=") for s in facts.names("launch.pointer_dtypes")]
+    dtypes = {c: {d for name, _, d in known if name == c} for c in {a.counter for a in atomics if a.counter}}
+    wide = " ".join(sorted(c for c, found in dtypes.items() if found and found <= {"int64", "uint64"}))
     if any(_carried_zero(source, a) is not None for a in atomics):
-        yield Site(line, "one atomic per program", function.name, {"mode": "program"})
-    yield Site(line, "one atomic per block", function.name, {"mode": "block"})
+        yield Site(line, "one atomic per program", function.name, {"mode": "program", "wide": wide})
+    yield Site(line, "one atomic per block", function.name, {"mode": "block", "wide": wide})
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
@@ -59,7 +64,11 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     for atomic in _atomics(source, function):
         name = fresh_name("block_total" if site.variant["mode"] == "block" else "total", taken)
         zero = _carried_zero(source, atomic) if site.variant["mode"] == "program" else None
-        edits += _once_per_block(source, atomic, name) if zero is None else _after_loop(source, atomic, name, zero)
+        total = _summed(source, atomic, wide=atomic.counter in str(site.variant.get("wide", "")).split())
+        if zero is None:
+            edits += _once_per_block(source, atomic, name, total)
+        else:
+            edits += _after_loop(source, atomic, name, total, zero)
     return apply_edits(kernel, source, edits)
 
 
@@ -80,6 +89,7 @@ def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
             continue  # The sum would be of one lane.
         yield _Atomic(
             call,
+            base_param(source, function, pointer.value),
             address,
             value.value,
             None if no_mask or mask is None else source.code(mask.value),
@@ -101,18 +111,21 @@ def _loop_of(source: TritonSource, call: cst.Call, address: str) -> cst.For | No
     return None if used & assigned else loop
 
 
-def _summed(source: TritonSource, atomic: _Atomic) -> str:
+def _summed(source: TritonSource, atomic: _Atomic, *, wide: bool) -> str:
+    """The sum over the block; with `wide` in 64 bits, as the counter has, unless a literal is counted."""
     tl = tl_name(source)
     value = source.code(atomic.value)
-    if atomic.mask is None:
-        return f"{tl}.sum({value})"
-    return f"{tl}.sum({tl}.where({atomic.mask}, {value}, 0))"
+    if atomic.mask is not None:
+        value = f"{tl}.where({atomic.mask}, {value}, 0)"
+    if wide and int_value(atomic.value) is None:
+        value = f"{value if atomic.mask is not None else operand(source, atomic.value)}.to({tl}.int64)"
+    return f"{tl}.sum({value})"
 
 
-def _once_per_block(source: TritonSource, atomic: _Atomic, name: str) -> list[Edit]:
+def _once_per_block(source: TritonSource, atomic: _Atomic, name: str, total: str) -> list[Edit]:
     statement = source.statement(atomic.call)
     return [
-        insert_before(source, statement, [f"{name} = {_summed(source, atomic)}"]),
+        insert_before(source, statement, [f"{name} = {total}"]),
         replace(source, atomic.call, _scalar_atomic(source, atomic, name)),
     ]
 
@@ -140,10 +153,10 @@ def _carried_zero(source: TritonSource, atomic: _Atomic) -> str | None:
     return None
 
 
-def _after_loop(source: TritonSource, atomic: _Atomic, name: str, zero: str) -> list[Edit]:
+def _after_loop(source: TritonSource, atomic: _Atomic, name: str, total: str, zero: str) -> list[Edit]:
     assert atomic.loop is not None
     return [
         insert_before(source, atomic.loop, [f"{name} = {zero}"]),
-        replace(source, atomic.call, f"{name} += {_summed(source, atomic)}"),
+        replace(source, atomic.call, f"{name} += {total}"),
         insert_after(source, atomic.loop, [_scalar_atomic(source, atomic, name)]),
     ]
