@@ -9,7 +9,8 @@ PYTHON ?= python3
 VENV ?= .venv
 TARGET ?= gfx950
 BIN := $(VENV)/bin
-JOBS ?= $(shell nproc)
+# Many tests wait: for a time limit, a browser, a service.
+JOBS ?= $(shell expr 2 \* $$(nproc))
 
 .PHONY: demo test test-long setup hip lint types contracts wheel check clean
 
