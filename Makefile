@@ -1,5 +1,5 @@
 # make demo   set up, then optimize the GDPA-style example for gfx950: ends with the patch on screen
-# make test   set up, then the tests; `make test-long` runs the few that take a minute or more each
+# make test   set up, then the tests; `make test-long` runs those that take half a minute or more each
 # Both work on a fresh Debian or Ubuntu machine with Python 3.11 or newer. The second run is fast.
 #
 # PYTHON=python3.12 picks the interpreter. SYSTEM_SITE=1 lets the virtual environment see the machine's own torch and

@@ -135,6 +135,7 @@ def test_a_candidate_that_hangs_is_timed_out(plain):
     assert isinstance(quick.evaluate(kernel(hanging)).verdict, TimedOut)
 
 
+@pytest.mark.long
 def test_a_baseline_over_a_limit_is_built_now():
     evaluator = make(TOO_MANY_WARPS)
     evaluation = evaluator.evaluate(kernel(SPILLS.replace("WARPS = 1", "WARPS = 16")))

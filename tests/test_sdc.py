@@ -128,6 +128,7 @@ def test_checksums_see_one_bit() -> None:
     assert checksums({"a": 1.0}) != checksums({"a": 1.0000000000000002})
 
 
+@pytest.mark.long
 def test_an_unsteady_baseline_is_not_blamed_on_the_candidate() -> None:
     stored = recorded(NOISY)
     candidate = parse_kernel(NOISY.source.replace("BLOCK=64", "BLOCK=128").encode(), "k.py")

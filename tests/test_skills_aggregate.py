@@ -94,6 +94,7 @@ def aggregated(name: str) -> Kernel:
     return edited
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BASELINES)
 def test_the_same_positions_with_a_fraction_of_the_atomics(name: str, evaluators: dict[str, Evaluator]) -> None:
     """Lanes in ascending order are what the interpreter and the emulator's usual schedule make of the baseline too."""
@@ -114,6 +115,7 @@ def test_larger_blocks_are_left_to_a_clock_where_they_are_scanned() -> None:
     assert sites and all(isinstance(s, Site) and s.needs_timing for s in sites)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", WRONG)
 @pytest.mark.parametrize("name", BASELINES)
 def test_a_wrong_aggregation_is_rejected(name: str, fault: str, evaluators: dict[str, Evaluator]) -> None:

@@ -107,6 +107,7 @@ def edited(name: str, steps: int) -> Kernel:
     return kernel
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("name", BASELINES)
 def test_the_same_results_with_a_fraction_of_the_atomics(
@@ -121,6 +122,7 @@ def test_the_same_results_with_a_fraction_of_the_atomics(
     assert before >= FEWER[name][steps - 1] * after > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "fault"), WRONG)
 def test_a_wrong_edit_is_rejected(name: str, fault: str, evaluators: dict[str, Evaluator]) -> None:
     right = edited(name, 1)

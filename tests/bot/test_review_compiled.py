@@ -84,7 +84,7 @@ def test_an_atomic_the_target_lacks(branches: Branches) -> None:
     assert found.line == SCATTER[: SCATTER.index("tl.atomic_add")].count("\n") + 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_fix_is_verified_in_the_minutes_that_are_left(branches: Branches) -> None:
     branches.commit({"k.py": KERNEL})
     branches.branch("pr")

@@ -197,6 +197,7 @@ def test_what_only_a_model_shows_is_offered_and_not_called_a_gain(tmp_path: Path
     assert (code, report.speed.level) == (0, "modelled") and "predicted" in report.summary.lower()
 
 
+@pytest.mark.long
 def test_a_scatter_of_random_rows_is_left_alone(tmp_path: Path) -> None:
     text = HEAD + (
         "__global__ void scatter(const float* x, const int* rows, float* out, int n) {\n"
@@ -209,6 +210,7 @@ def test_a_scatter_of_random_rows_is_left_alone(tmp_path: Path) -> None:
     assert "no count of the emulated run moved" in tried["register-cache-for-scatter"]
 
 
+@pytest.mark.long
 def test_spills_that_go_are_told_with_their_price(tmp_path: Path) -> None:
     kernel = Path(__file__).parents[2] / "benchmarks/suite_hip/register_rows/kernel.hip"
     code, report = optimize(tmp_path, "rows.hip", kernel.read_text())

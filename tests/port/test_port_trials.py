@@ -177,14 +177,16 @@ def test_the_types_of_torch_are_run(tmp_path: Path) -> None:
     ("text", "old", "new"),
     [
         (COLLECTIVES, "1.f / most", "1.001f / most"),
-        (COLLECTIVES, "x + base", "x + base + 1"),
+        pytest.param(COLLECTIVES, "x + base", "x + base + 1", marks=pytest.mark.long),
         (UNWRITTEN, "- 1 - t]", "- 1 - (t ^ 1)]"),
         (LOCAL, "x[t] * n", "x[t] + n"),
         (CANCELLING, "k + 1)", "k + 2)"),
-        (CANCELLING, "100.f * x[t]", "100.02f * x[t]"),
+        pytest.param(CANCELLING, "100.f * x[t]", "100.02f * x[t]", marks=pytest.mark.long),
         (OWN_WIDTH, "i = 1; i < LANES", "i = 2; i < LANES"),
-        (OWN_WIDTH, "x[row * 200 + i]", "x[row * 199 + i]"),
-        (TORCH_TYPES, "T v = x[t] * x[t];", "T v = (float)x[t] * (float)x[t] * 1.2f;"),
+        pytest.param(OWN_WIDTH, "x[row * 200 + i]", "x[row * 199 + i]", marks=pytest.mark.long),
+        pytest.param(
+            TORCH_TYPES, "T v = x[t] * x[t];", "T v = (float)x[t] * (float)x[t] * 1.2f;", marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_wrong_port_of_the_same_shape_is_found(tmp_path: Path, text: str, old: str, new: str) -> None:
