@@ -1,4 +1,4 @@
-"""`warpSize` and the field of that name become 32."""
+"""`warpSize`, the field of that name and PyTorch's names for it become 32."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sandbox.hip_source import Edit, HipSource
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.cuda_edit import defined_names, postfix_start, rewritten, sites
+from skills.cuda_edit import defined_names, plain_uses, postfix_start, rewritten, sites
 from skills.facts import Facts
 from skills.skill import Refusal, Site
 
@@ -24,7 +24,7 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
 
 
 def _edits(source: HipSource) -> list[Edit]:
-    edits: list[Edit] = []
+    edits = [Edit(t.start, t.end, "32") for _, t in plain_uses(source, frozenset({"C10_WARP_SIZE"}))]
     if _declares_own(source):
         return edits
     for i, token in enumerate(source.code):
