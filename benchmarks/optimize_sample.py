@@ -78,16 +78,17 @@ def work(file: Path, how: Sequence[str], timeout_s: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="wavesmith-sample-") as name:
         out = Path(name)
         search = ["--budget-s", f"{0.6 * timeout_s:.0f}"]  # what is found by then is confirmed and reported
-        code, said = run(["optimize", str(file.resolve()), *how, *search, "--out", str(out)], out, timeout_s)
+        words = ["optimize", str(file.resolve()), *how, *search, "--out", str(out)]
+        code, said, complaints = run([*COMMAND, *words], timeout_s, out)
         report = json.loads((out / "report.json").read_text()) if (out / "report.json").is_file() else None
-        kind, summary = classify(code, said, report)
+        kind, summary = classify(code, said + complaints, report)
         verified = None
         if code == 0 and report is not None:
             patched = out / report["artifacts"]["patched_file"]
             words = ["verify", str(file.resolve()), str(patched), *how, "--json"]
-            verified, said = run(words, out, timeout_s)
+            verified, said, complaints = run([*COMMAND, *words], timeout_s, out)
             if verified == 4:
-                kind, summary = "false-validated", said[-400:]
+                kind, summary = "false-validated", (said + complaints)[-400:]
     attempts = [[a["id"], a["fate"], a["reason"][:200]] for a in report["attempts"]] if report else []
     levels = [report["correctness"]["level"], report["speed"]["level"]] if report else []
     return {
@@ -102,18 +103,16 @@ def work(file: Path, how: Sequence[str], timeout_s: float) -> dict[str, Any]:
     }
 
 
-def run(words: Sequence[str], folder: Path, timeout_s: float) -> tuple[int | None, str]:
-    """Exit code (None for a timeout) and what was said."""
-    with subprocess.Popen(
-        [*COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
+def run(command: Sequence[str], timeout_s: float, folder: Path | None = None) -> tuple[int | None, str, str]:
+    """Exit status (None when the time was up), output and complaints; asked to end, so that its children end too."""
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            said, _ = process.communicate(timeout=timeout_s)
+            said, complaints = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             process.terminate()
-            said, _ = process.communicate()
-            return None, said
-    return process.returncode, said
+            said, complaints = process.communicate()
+            return None, said, complaints
+    return process.returncode, said, complaints
 
 
 def classify(code: int | None, said: str, report: dict[str, Any] | None) -> tuple[str, str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.cases import Case, load_cases
+from benchmarks.optimize_sample import run
 from skills.skill import load_library
 
 
@@ -42,6 +42,8 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     ]
     began = time.monotonic()
     code, said, complaint = run(command, options.budget_s + 240)
+    if code is None:
+        said, complaint = "", f"no end within {options.budget_s + 240:.0f} s"
     try:
         report = json.loads(said or "{}")
         last = (complaint.strip().splitlines() or [""])[-1][:300]
@@ -54,18 +56,6 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
         keep(case, folder / "job" / report["artifacts"]["patched_file"], folder)
     done.write_text(json.dumps(row))
     return row
-
-
-def run(command: list[str], timeout_s: float) -> tuple[int | None, str, str]:
-    """Exit status (None when the time was up), output and complaints; asked to end, so that its children end too."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            said, complaint = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            process.communicate()
-            return None, "", f"no end within {timeout_s:.0f} s"
-    return process.returncode, said, complaint
 
 
 LARGE_SUITE = """import torch

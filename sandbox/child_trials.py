@@ -84,8 +84,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
 def poison_(tensor: Any) -> None:
     """Fill the whole storage, gaps between strides included."""
     if tensor.numel() and tensor.layout is torch.strided:
-        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
-        whole.fill_(POISON_BYTE)
+        _memory_of(tensor).fill_(POISON_BYTE)
 
 
 class TrialRun:
@@ -346,6 +345,7 @@ def same_contents(tensor: Any, known: Any) -> bool:
 
 
 def _memory_of(tensor: Any) -> Any:
+    """The bytes of the whole storage, as they lie there."""
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 

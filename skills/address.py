@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import libcst as cst
 
 from skills.axes import Axes
@@ -114,11 +112,3 @@ def alone(source: TritonSource, call: cst.Call) -> bool:
     expression = source.parent(call)
     line = source.parent(expression)
     return isinstance(expression, cst.Expr) and isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1
-
-
-def order_arguments(source: TritonSource, call: cst.Call) -> Iterator[str]:
-    """The ordering and scope of an atomic as keywords, as far as they are given."""
-    for name, position in (("sem", 3), ("scope", 4)):
-        given = argument(call, name, position)
-        if given is not None:
-            yield f"{name}={source.code(given.value)}"

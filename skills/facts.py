@@ -148,6 +148,13 @@ class Facts(Mapping[str, "Value | None"]):
         value = self[name]
         return value if isinstance(value, tuple) else ()
 
+    def pairs(self, name: str) -> dict[str, set[str]]:
+        """A fact that holds NAME=VALUE, as the values seen for each name."""
+        found: dict[str, set[str]] = {}
+        for key, _, value in (pair.partition("=") for pair in self.names(name)):
+            found.setdefault(key, set()).add(value)
+        return found
+
     def with_values(self, values: Mapping[str, Value]) -> Facts:
         """A copy with more values; raises `KeyError` for a name outside the vocabulary."""
         for name in values:

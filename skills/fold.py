@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from skills.edit import Edit, replace
-from skills.idioms import bound_argument, names_in, needs_parentheses, tl_call
+from skills.idioms import bound_argument, names_in, needs_parentheses, taken_names, tl_call
 from skills.knobs import grid_expression
 from skills.literals import int_value
 from skills.names import fresh_name
@@ -189,6 +189,6 @@ def zero_like(source: TritonSource, function: JitFunction, value: cst.BaseExpres
 
 def unused(source: TritonSource, function: JitFunction, *wanted: str) -> Iterator[str]:
     """Names that the kernel does not use yet, made from the wanted ones."""
-    taken = {n.value for n in walk(function.node) if isinstance(n, cst.Name)}
+    taken = taken_names(function.node)
     for name in wanted:
         yield fresh_name(name, taken)

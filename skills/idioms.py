@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from skills.triton_source import TL, JitFunction, Launch, TritonSource, dict_items, dotted_name, walk
+from skills.triton_source import TL, JitFunction, Launch, TritonSource, argument, dict_items, dotted_name, walk
 
 _VENDOR = re.compile(r"hip|cuda|rocm|\bamd|nvidia|capability|hopper|blackwell|\bsm_?\d+|backend", re.IGNORECASE)
 
@@ -115,6 +115,25 @@ def result_unread(source: TritonSource, function: JitFunction, call: cst.Call) -
     if not isinstance(name, cst.Name):
         return False
     return sum(isinstance(n, cst.Name) and n.value == name.value for n in walk(function.node)) == 1
+
+
+def order_arguments(source: TritonSource, call: cst.Call) -> Iterator[str]:
+    """The ordering and scope of an atomic as keywords, as far as they are given."""
+    for name, position in (("sem", 3), ("scope", 4)):
+        given = argument(call, name, position)
+        if given is not None:
+            yield f"{name}={source.code(given.value)}"
+
+
+def active_lanes(source: TritonSource, call: cst.Call, position: int) -> cst.BaseExpression | None:
+    """The mask of an access, at its position among the arguments; None where every lane is active."""
+    mask = argument(call, "mask", position)
+    return None if mask is None or source.code(mask.value) == "None" else mask.value
+
+
+def taken_names(node: cst.CSTNode) -> set[str]:
+    """Every word below the node that a new variable should not be called."""
+    return {n.value for n in walk(node) if isinstance(n, cst.Name)}
 
 
 def base_param(source: TritonSource, function: JitFunction, pointer: cst.BaseExpression) -> str | None:

@@ -11,7 +11,15 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import Edit, apply_edits, insert_before, replace, tl_name
 from skills.facts import Facts
-from skills.idioms import base_param, operand, result_unread, tl_call
+from skills.idioms import (
+    active_lanes,
+    base_param,
+    operand,
+    order_arguments,
+    result_unread,
+    taken_names,
+    tl_call,
+)
 from skills.literals import int_value, string_value
 from skills.names import fresh_name
 from skills.rank import Ranks
@@ -50,9 +58,7 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     function = source.functions.get(str(facts["kernel.name"]))
     if function is None:
         return
-    dtypes: dict[str, set[str]] = {}
-    for name, _, dtype in (s.partition("=") for s in facts.names("launch.pointer_dtypes")):
-        dtypes.setdefault(name, set()).add(dtype)
+    dtypes = facts.pairs("launch.pointer_dtypes")
     integers = {
         a.counter
         for a in _atomics(source, function)
@@ -70,7 +76,7 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     function = source.functions.get(site.kernel or "")
     if function is None:
         return None
-    taken = {n.value for n in walk(function.node) if isinstance(n, cst.Name)}
+    taken = taken_names(function.node)
     edits: list[Edit] = []
     for atomic in _independent(source, function, str(site.variant["counters"]).split()):
         edits += _aggregated(source, atomic, taken)
@@ -83,10 +89,9 @@ def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
         call = tl_call(source, node, "atomic_add")
         if call is None or result_unread(source, function, call) or any(a.star for a in call.args):
             continue
-        pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), argument(call, "mask", 2)
+        pointer, value, active = argument(call, "pointer", 0), argument(call, "val", 1), active_lanes(source, call, 2)
         if pointer is None or value is None or ranks.of(pointer.value) != 1:
             continue
-        active = None if mask is None or source.code(mask.value) == "None" else mask.value
         operands = [value.value, *([active] if active is not None else [])]
         address, counter = uniformity.scalar_of(pointer.value), base_param(source, function, pointer.value)
         if address is None or counter is None or _largest([ranks.of(o) for o in operands]) != 1:
@@ -190,9 +195,7 @@ def _aggregated(source: TritonSource, atomic: _Atomic, taken: set[str]) -> list[
     addend, total, before = (fresh_name(stem, taken) for stem in ("addend", "total", "before"))
     lines, some = _addends(source, atomic, addend, total, taken)
     lines += [f"{total} = {tl}.sum({addend}, 0)", f"{before} = {tl}.cumsum({addend}, 0) - {addend}"]
-    given_order = [(name, argument(atomic.call, name, at)) for name, at in (("sem", 3), ("scope", 4))]
-    kept = [f"{name}={code(a.value)}" for name, a in given_order if a is not None]
-    parts = [atomic.address, total, *([f"mask={some}"] if some else []), *kept]
+    parts = [atomic.address, total, *([f"mask={some}"] if some else []), *order_arguments(source, atomic.call)]
     text = f"{code(atomic.call.func)}({', '.join(parts)}) + {before}"
     alone = isinstance(source.parent(atomic.call), cst.Assign | cst.AnnAssign | cst.Arg)
     return [

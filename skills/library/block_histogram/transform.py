@@ -9,10 +9,21 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.address import Addresses, alone, order_arguments
+from skills.address import Addresses, alone
 from skills.edit import Edit, add_argument, add_constexpr_param, apply_edits, indentation, replace, tl_name
 from skills.facts import Facts
-from skills.idioms import assignments, base_param, bound_argument, method_call, names_in, operand, tl_call
+from skills.idioms import (
+    active_lanes,
+    assignments,
+    base_param,
+    bound_argument,
+    method_call,
+    names_in,
+    operand,
+    order_arguments,
+    taken_names,
+    tl_call,
+)
 from skills.knobs import launch_knobs, tile_names
 from skills.literals import int_value
 from skills.names import fresh_name
@@ -44,16 +55,15 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     function = source.functions.get(str(facts["kernel.name"]))
     if function is None:
         return
-    known = [s.partition("=") for s in facts.names("launch.pointer_dtypes")]
-    sizes = [s.partition("=") for s in facts.names("launch.pointer_elements")]
+    known, sizes = facts.pairs("launch.pointer_dtypes"), facts.pairs("launch.pointer_elements")
     block = _block(source, function)
     for count in _counts(source, function):
-        dtypes = {d for name, _, d in known if name == count.table}
-        held = [int(n) if n.isdigit() else None for name, _, n in sizes if name == count.table]
+        dtypes = known.get(count.table, set())
+        held = [int(n) if n.isdigit() else None for n in sizes.get(count.table, ())]
         fits = bool(held) and all(n is not None and 1 < n <= min(_MOST_BINS, block or _MOST_BINS) for n in held)
         if fits and dtypes and dtypes <= set(_INTEGERS) and _tables(source, function, count.table) is not None:
             loaded = {base_param(source, function, p) for p in _load_pointers(source, function, count)}
-            plain = bool(loaded) and all({d for name, _, d in known if name == p} == {"int32"} for p in loaded)
+            plain = bool(loaded) and all(p is not None and known.get(p) == {"int32"} for p in loaded)
             variant: dict[str, bool | int | float | str] = {"table": count.table, "int32": plain}
             yield Site(source.line(count.call), f"histogram of each block in {count.table}", function.name, variant)
 
@@ -65,7 +75,7 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     tables = _tables(source, function, str(site.variant["table"])) if function is not None else None
     if function is None or tables is None:
         return None
-    taken = {n.value for n in walk(function.node) if isinstance(n, cst.Name)}
+    taken = taken_names(function.node)
     bins = fresh_name("BINS", taken)
     edits: list[Edit] = [add_constexpr_param(source, function, {bins: 0})]
     for launch, tensor in zip(source.launches_of(function.name), tables, strict=True):
@@ -86,7 +96,7 @@ def _counts(source: TritonSource, function: JitFunction) -> Iterator[_Count]:
         return
     ranks, addresses = Ranks(source, function), Addresses(source, function)
     for call in (c for n in calls if (c := tl_call(source, n, "atomic_add")) is not None):
-        pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), argument(call, "mask", 2)
+        pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), active_lanes(source, call, 2)
         if pointer is None or value is None or not alone(source, call) or any(a.star for a in call.args):
             continue
         if any(isinstance(a, cst.If | cst.While) for a in source.ancestors(call)):
@@ -100,7 +110,7 @@ def _counts(source: TritonSource, function: JitFunction) -> Iterator[_Count]:
         if [ranks.of(a) for a in index] != [1, *(0 for _ in index[1:])] or not _from_memory(source, function, index[0]):
             continue
         weight = _weight(source, function, value.value)
-        given = () if mask is None or source.code(mask.value) == "None" else (mask.value,)
+        given = (mask,) if mask is not None else ()
         if weight is not None and all((ranks.of(c) or 0) <= 1 for c in (*given, *weight)):
             yield _Count(call, table, tuple(index), (*given, *weight))
 

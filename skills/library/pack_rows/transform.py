@@ -13,7 +13,7 @@ from sandbox.target import Target
 from skills.edit import Edit, add_argument, add_constexpr_param, apply_edits, insert_before, replace
 from skills.facts import Facts
 from skills.fold import body_of, grid_elements, host_text, unused
-from skills.idioms import assignments, base_param, names_in, tl_call
+from skills.idioms import assignments, base_param, names_in, taken_names, tl_call
 from skills.knobs import grid_expression, launch_knobs, resolve_literal
 from skills.literals import int_value
 from skills.names import fresh_name
@@ -260,7 +260,7 @@ def _share(
     if text.isdigit():
         return _Share(text, None)
     scope = launch.host if launch.host is not None else source.module
-    variable = fresh_name("rows_per_program", {n.value for n in walk(scope) if isinstance(n, cst.Name)})
+    variable = fresh_name("rows_per_program", taken_names(scope))
     return _Share(variable, cst.parse_expression(text))
 
 

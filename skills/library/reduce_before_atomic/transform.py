@@ -12,7 +12,16 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import Edit, apply_edits, insert_after, insert_before, replace, tl_name
 from skills.facts import Facts
-from skills.idioms import assignments, base_param, operand, result_unread, tl_call
+from skills.idioms import (
+    active_lanes,
+    assignments,
+    base_param,
+    operand,
+    order_arguments,
+    result_unread,
+    taken_names,
+    tl_call,
+)
 from skills.literals import float_value, int_value
 from skills.names import fresh_name
 from skills.rank import Ranks
@@ -45,9 +54,9 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     if not atomics:
         return
     line = source.line(atomics[0].call)
-    known = [s.partition("=") for s in facts.names("launch.pointer_dtypes")]
-    dtypes = {c: {d for name, _, d in known if name == c} for c in {a.counter for a in atomics if a.counter}}
-    wide = " ".join(sorted(c for c, found in dtypes.items() if found and found <= {"int64", "uint64"}))
+    dtypes = facts.pairs("launch.pointer_dtypes")
+    counters = {a.counter for a in atomics if a.counter in dtypes}
+    wide = " ".join(sorted(c for c in counters if c is not None and dtypes[c] <= {"int64", "uint64"}))
     if any(_carried_zero(source, a) is not None for a in atomics):
         yield Site(line, "one atomic per program", function.name, {"mode": "program", "wide": wide})
     yield Site(line, "one atomic per block", function.name, {"mode": "block", "wide": wide})
@@ -60,7 +69,7 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     if function is None:
         return None
     edits: list[Edit] = []
-    taken = {n.value for n in walk(function.node) if isinstance(n, cst.Name)}
+    taken = taken_names(function.node)
     for atomic in _atomics(source, function):
         name = fresh_name("block_total" if site.variant["mode"] == "block" else "total", taken)
         zero = _carried_zero(source, atomic) if site.variant["mode"] == "program" else None
@@ -78,21 +87,20 @@ def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
         call = tl_call(source, node, "atomic_add")
         if call is None or not result_unread(source, function, call):
             continue
-        pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), argument(call, "mask", 2)
+        pointer, value, active = argument(call, "pointer", 0), argument(call, "val", 1), active_lanes(source, call, 2)
         if pointer is None or value is None:
             continue
         address = uniformity.scalar_of(pointer.value)
         if address is None or not uniformity.is_block(pointer.value):
             continue
-        no_mask = mask is None or source.code(mask.value) == "None"
-        if not uniformity.is_block(value.value) and (no_mask or mask is None or ranks.of(mask.value) == 0):
+        if not uniformity.is_block(value.value) and (active is None or ranks.of(active) == 0):
             continue  # The sum would be of one lane.
         yield _Atomic(
             call,
             base_param(source, function, pointer.value),
             address,
             value.value,
-            None if no_mask or mask is None else source.code(mask.value),
+            None if active is None else source.code(active),
             _loop_of(source, call, address),
         )
 
@@ -132,8 +140,7 @@ def _once_per_block(source: TritonSource, atomic: _Atomic, name: str, total: str
 
 def _scalar_atomic(source: TritonSource, atomic: _Atomic, name: str) -> str:
     """The atomic with a scalar address; nothing is sent when there is nothing to add. Other arguments stay."""
-    kept = [source.code(a) for a in atomic.call.args if a.keyword is not None and a.keyword.value in ("sem", "scope")]
-    parts = [atomic.address, name, f"mask={name} != 0", *(k.rstrip().rstrip(",") for k in kept)]
+    parts = [atomic.address, name, f"mask={name} != 0", *order_arguments(source, atomic.call)]
     return f"{source.code(atomic.call.func)}({', '.join(parts)})"
 
 

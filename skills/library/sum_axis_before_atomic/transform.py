@@ -10,11 +10,21 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.address import Addresses, alone, order_arguments
+from skills.address import Addresses, alone
 from skills.axes import Axes
 from skills.edit import Edit, apply_edits, drop_line, insert_before, replace, tl_name
 from skills.facts import Facts
-from skills.idioms import assignments, base_param, method_call, names_in, operand, tl_call
+from skills.idioms import (
+    active_lanes,
+    assignments,
+    base_param,
+    method_call,
+    names_in,
+    operand,
+    order_arguments,
+    taken_names,
+    tl_call,
+)
 from skills.names import fresh_name
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
@@ -44,8 +54,8 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
         return
     atomics = list(_atomics(source, function))
     if atomics:
-        known = [s.partition("=") for s in facts.names("launch.pointer_dtypes")]
-        variant = {a.counter: " ".join(d for n, _, d in known if n == a.counter) for a in atomics}
+        dtypes = facts.pairs("launch.pointer_dtypes")
+        variant = {a.counter: " ".join(sorted(dtypes.get(a.counter, ()))) for a in atomics}
         yield Site(source.line(atomics[0].call), "one atomic per column", function.name, variant)
 
 
@@ -56,7 +66,7 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     if function is None:
         return None
     edits: list[Edit] = []
-    taken = {n.value for n in walk(function.node) if isinstance(n, cst.Name)}
+    taken = taken_names(function.node)
     for atomic in _atomics(source, function):
         name = fresh_name("axis_total", taken)
         summed = _summed(source, function, atomic, str(site.variant.get(atomic.counter, "")).split())
@@ -75,10 +85,9 @@ def _atomics(source: TritonSource, function: JitFunction) -> Iterator[_Atomic]:
         call = tl_call(source, node, "atomic_add")
         if call is None or not alone(source, call) or any(a.star for a in call.args):
             continue
-        pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), argument(call, "mask", 2)
+        pointer, value, active = argument(call, "pointer", 0), argument(call, "val", 1), active_lanes(source, call, 2)
         if pointer is None or value is None or axes.rank(pointer.value) != 2:
             continue
-        active = None if mask is None or source.code(mask.value) == "None" else mask.value
         varying, counter = axes.varying(pointer.value), base_param(source, function, pointer.value)
         if varying is None or len(varying) != 1 or counter is None:
             continue
