@@ -67,6 +67,7 @@ class InputBuilder:
         self._draws_on = device if resident else "cpu"
         self._recorded: dict[int, Any] | None = {} if resident else None
         self._zero: dict[int, bool] = {}
+        self._spreads: dict[TensorRecord, _Spread] = {}
 
     def build(self, entry: EntryCall, variant: Mapping[str, Any]) -> Inputs:
         """All tensors of the call; raises `CannotBuild`."""
@@ -122,11 +123,30 @@ class InputBuilder:
         usable = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
         # `as_strided` counts its offset from the start of the allocation, guard included.
         tensor = usable.as_strided(record.shape, record.stride, usable.storage_offset() + record.offset)
-        if variant["distribution"] != "recorded" and not keep:
-            tensor.copy_(_redrawn(tensor, str(variant["distribution"]), bool(variant["permute"]), generator))
+        if variant["distribution"] != "recorded" and not keep and tensor.numel():
+            if dtype.is_floating_point:
+                tensor.copy_(self._float_values(record, record.shape, variant, generator))
+            elif variant["permute"]:
+                tensor.copy_(_permuted(tensor, generator))
         if sizes and not dtype.is_floating_point and dtype != torch.bool:
             tensor.copy_(_into_range(tensor, sizes))
         return tensor
+
+    def _float_values(
+        self, record: TensorRecord, shape: Sequence[int], variant: Mapping[str, Any], generator: Any
+    ) -> Any:
+        """Values of a distribution for a recorded tensor, of another shape perhaps, in its type."""
+        spread = self._spreads.get(record)
+        if spread is None:
+            self._spreads[record] = spread = _Spread.of(self._as_recorded(record))
+        return spread.values(tuple(shape), getattr(torch, record.dtype), str(variant["distribution"]), generator)
+
+    def _as_recorded(self, record: TensorRecord) -> Any:
+        """The recorded tensor; not to be written to."""
+        dtype = getattr(torch, record.dtype)
+        flat = self._bytes(record.storage)
+        flat = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
+        return flat.as_strided(record.shape, record.stride, record.offset)
 
     def _allocate(self, data: Any, inputs: Inputs) -> Any:
         """New memory holding `data` (uint8), on the device, between guards where asked."""
@@ -178,12 +198,10 @@ class InputBuilder:
         tensor = flat.view(dtype).as_strided(shape, strides)
         if keep:
             return tensor
-        old = self._bytes(record.storage)
-        old = old[: old.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
-        old = old.as_strided(record.shape, record.stride, record.offset)
         if dtype.is_floating_point:
-            tensor.copy_(_float_values(shape, old, str(variant["distribution"]), generator))
+            tensor.copy_(self._float_values(record, shape, variant, generator))
             return tensor
+        old = self._as_recorded(record)
         for d, n in enumerate(shape):
             old = old.index_select(d, torch.arange(n, device=old.device) % max(1, old.shape[d]))
         tensor.copy_(_into_range(old, sizes))
@@ -224,39 +242,49 @@ def _paths_below(path: str, value: Value, flags: frozenset[str]) -> Iterator[tup
         yield from _paths_below(f"{path}.{i}", item, flags)
 
 
-def _float_values(shape: tuple[int, ...], like: Any, distribution: str, generator: Any) -> Any:
-    """Values of a distribution in the type of `like`; what was never negative there stays so, and never positive too.
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Spread:
+    """What is kept of a recorded tensor's values when others are drawn. `scaled`: `std` and `mean` mean something."""
 
-    The plain distribution has the recorded values' own mean and spread: a scale of 0.01 keeps its meaning.
-    """
-    dtype = like.dtype
-    values = draw(shape, dtype, distribution, generator)
-    flat = like.detach().reshape(-1)
-    flat = flat[:: max(1, flat.numel() // _LOOKED_AT)]
-    known = flat.cpu().to(torch.float32)  # the same numbers wherever the call is made
-    known = known[torch.isfinite(known)]
-    if known.numel() > 1 and bool((known != 0).any()):
-        if distribution in ("normal", "uniform", "tails"):
-            values = values * (float(known.std()) or 1.0) + float(known.mean())
-        if float(known.min()) >= 0:
+    scaled: bool = False
+    std: float = 1.0
+    mean: float = 0.0
+    lowest: float = -1.0
+    highest: float = 1.0
+
+    @classmethod
+    def of(cls, tensor: Any) -> _Spread:
+        flat = tensor.detach().reshape(-1)
+        flat = flat[:: max(1, flat.numel() // _LOOKED_AT)]
+        known = flat.cpu().to(torch.float32)  # the same numbers wherever the call is made
+        known = known[torch.isfinite(known)]
+        if known.numel() < 2 or not bool((known != 0).any()):
+            return cls()
+        return cls(True, float(known.std()) or 1.0, float(known.mean()), float(known.min()), float(known.max()))
+
+    def values(self, shape: tuple[int, ...], dtype: Any, distribution: str, generator: Any) -> Any:
+        """New ones of `dtype`; what was never negative there stays so, and never positive too.
+
+        The plain distributions have the recorded values' own mean and spread: a scale of 0.01 keeps its meaning.
+        """
+        values = draw(shape, dtype, distribution, generator)
+        if self.scaled and distribution in ("normal", "uniform", "tails"):
+            values = values * self.std + self.mean
+        if self.lowest >= 0:
             values = values.abs()
-        elif float(known.max()) <= 0:
+        elif self.highest <= 0:
             values = -values.abs()
-    if dtype.itemsize == 1:
-        limit = float(torch.finfo(dtype).max)
-        values = values.clamp(-limit, limit)
-    return values.to(dtype)
+        if dtype.itemsize == 1:
+            limit = float(torch.finfo(dtype).max)
+            values = values.clamp(-limit, limit)
+        return values.to(dtype)
 
 
-def _redrawn(tensor: Any, distribution: str, permute: bool, generator: Any) -> Any:
-    """New values for a tensor: other numbers, the same integers, in another order where their order means nothing."""
-    if tensor.numel() == 0:
+def _permuted(tensor: Any, generator: Any) -> Any:
+    """The same integers in another order, where their order means nothing."""
+    if not tensor.ndim or tensor.is_complex() or _sorted(tensor):
         return tensor
-    if tensor.is_floating_point():
-        return _float_values(tuple(tensor.shape), tensor, distribution, generator)
-    if permute and tensor.ndim and not tensor.is_complex() and not _sorted(tensor):
-        return tensor[torch.randperm(tensor.shape[0], generator=generator, device=generator.device).to(tensor.device)]
-    return tensor
+    return tensor[torch.randperm(tensor.shape[0], generator=generator, device=generator.device).to(tensor.device)]
 
 
 def _sorted(tensor: Any) -> bool:
