@@ -256,10 +256,13 @@ class _InstalledImports(importlib.abc.MetaPathFinder):
         finders = [f for f in sys.meta_path if f is not self]
         found = (f.find_spec(fullname, path, target) for f in finders)
         spec = next((s for s in found if s is not None), None)
-        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
-            if str(spec.origin).startswith(self._installed) and spec.origin not in self._tracker.files:
-                self._quiet(spec.loader)
+        loader = spec.loader if spec is not None and self._is_installed(spec.origin) else None
+        if isinstance(loader, importlib.machinery.SourceFileLoader):
+            self._quiet(loader)
         return spec
+
+    def _is_installed(self, origin: str | None) -> bool:
+        return str(origin).startswith(self._installed) and origin not in self._tracker.files
 
     def _quiet(self, loader: importlib.machinery.SourceFileLoader) -> None:
         load = loader.exec_module

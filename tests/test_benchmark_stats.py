@@ -173,6 +173,17 @@ def test_times_that_must_not_be_believed(candidate, floor_us, reason):
     assert (reason is None and not found) or any(reason in s for s in found), found
 
 
+@pytest.mark.parametrize(("extra_us", "found"), [(0.0, False), (600.0, True)])
+def test_a_busy_host_is_no_work_on_another_thread(extra_us, found):
+    rng = np.random.default_rng(3)
+
+    def taken(device_us: float, more_us: float) -> list[Sample]:
+        return [Sample(device_us, 0.0, device_us + more_us + wait) for wait in rng.exponential(200.0, 30)]
+
+    runs = {"baseline": taken(84.0, 0.0), "candidate": taken(75.0, extra_us), "repeat": taken(84.0, 0.0)}
+    assert bool(suspicions_of(runs, None)) == found
+
+
 def test_replaying_the_last_call_and_patching_the_clock_do_not_pay(folder):
     replayed = measure(folder, "slow", "last")
     assert not replayed.gain
