@@ -49,9 +49,14 @@ class Body:
 def body_of(source: TritonSource, function: JitFunction) -> Body | None:
     """The statements of a kernel; None for a one-line body or one that may return early."""
     block = function.node.body
-    if not isinstance(block, cst.IndentedBlock) or not block.body:
-        return None
     if any(isinstance(n, cst.Return) for n in walk(block)):
+        return None
+    return block_of(source, block)
+
+
+def block_of(source: TritonSource, block: cst.BaseSuite) -> Body | None:
+    """The statements of an indented block; None for a one-line one."""
+    if not isinstance(block, cst.IndentedBlock) or not block.body:
         return None
     first = source.span(block.body[0])[0]
     start = source.data.rfind(b"\n", 0, first) + 1

@@ -54,7 +54,7 @@ FACTS = {
     "deviation": {"launch.pointer_dtypes": ("out_ptr=float32", "x_ptr=float16")},
     "histogram": {
         "launch.pointer_dtypes": ("out_ptr=int32", "x_ptr=int32"),
-        "launch.pointer_elements": ("out_ptr=64", "x_ptr=6000"),
+        "launch.pointer_elements": ("out_ptr=64", "x_ptr=20000"),
     },
 }
 STEPS: dict[str, tuple[TransformModule, ...]] = {

@@ -49,6 +49,24 @@ TRIALS = {
         k, v = torch.randn(2, 3, 2, 70, 16)
         results += m.backward(q, k, v, do, torch.rand(3, 4, 70) + 3, torch.randn(3, 4, 70), 0.2)
     """,
+    "accumulate_before_atomic/column_sums": """
+        for rows, cols in ((1, 1), (16, 128), (400, 130), (127, 3)):
+            m.run(torch.randn(rows, cols).half(), keep(torch.randn(cols)))
+    """,
+    "accumulate_before_atomic/in_place": """
+        offsets = torch.tensor([0, 2000, 2000, 12500])
+        for rows in (7, 100):
+            m.run(keep(torch.randint(-2, 9, (12500,))), offsets, keep(torch.zeros(1, dtype=torch.int32)), rows, 10500)
+    """,
+    "accumulate_before_atomic/one_arm_of_a_branch": """
+        for n, bins in ((1, 5), (9000, 64), (9000, 1500)):
+            m.run(torch.randint(0, bins, (n,), dtype=torch.int32), keep(torch.zeros(bins, dtype=torch.int32)))
+    """,
+    "accumulate_before_atomic/two_counters": """
+        for rows, cols in ((1, 5), (8, 64), (21, 100)):
+            x, grad, out = keep(torch.randn(3, rows, cols))
+            m.run(x, grad, keep(torch.zeros(cols)), keep(torch.ones(cols)), out)
+    """,
     "run_length_scatter/sorted_rows": """
         for t in (1, 15, 16, 33):
             idx = torch.randint(0, 5, (t,), dtype=torch.int32).sort().values

@@ -20,7 +20,7 @@ def run(x, bins):
     return out
 
 
-def make_inputs(n=6000, bins=64):
+def make_inputs(n=20_000, bins=64):
     return torch.randint(0, bins, (n,), device="cuda", dtype=torch.int32), bins
 
 

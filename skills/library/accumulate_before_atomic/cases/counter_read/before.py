@@ -1,0 +1,26 @@
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def bounds_check(indices_ptr, offsets_ptr, warnings_ptr, rows, BLOCK: tl.constexpr):
+    """Bad indices of each table are counted and set to zero."""
+    table = tl.program_id(0)
+    begin = tl.load(offsets_ptr + table)
+    end = tl.load(offsets_ptr + table + 1)
+    block = tl.program_id(1)
+    # the block's part of the table
+    offs = begin + block * BLOCK + tl.arange(0, BLOCK)
+    live = offs < end
+    index = tl.load(indices_ptr + offs, mask=live, other=0)
+    bad = live & ((index < 0) | (index >= rows))
+    first = tl.load(warnings_ptr) == 0
+    total = tl.sum(bad.to(tl.int32))
+    tl.atomic_add(warnings_ptr, total, mask=total != 0, sem="relaxed")
+    tl.store(indices_ptr + offs, tl.zeros((BLOCK,), tl.int64), mask=bad & first)
+
+
+def run(indices, offsets, warnings, rows, longest):
+    grid = (offsets.numel() - 1, triton.cdiv(longest, 1024))
+    bounds_check[grid](indices, offsets, warnings, rows, BLOCK=1024)
