@@ -13,6 +13,7 @@ from sandbox.target import Target
 from skills.edit import apply_edits, replace, tl_name
 from skills.facts import Facts
 from skills.idioms import factors, operand
+from skills.library.fast_gelu.named import named_edits, named_tanhs
 from skills.literals import float_value
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, dotted_name, parse_triton, walk
@@ -41,6 +42,9 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
         nodes = [g for g in found if g.function == name and _text(source, g) is not None]
         if nodes:
             yield Site(source.line(nodes[0].node), label, function.name, {"form": name}, approximate=name == "erf")
+    named = next(named_tanhs(source, function, lambda call: _known(source, call) == "tanh"), None)
+    if named is not None:
+        yield Site(source.line(named.call), "tanh by name", function.name, {"form": "named"})
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
@@ -49,6 +53,9 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     function = source.functions.get(site.kernel or "")
     if function is None:
         return None
+    if site.variant["form"] == "named":
+        named = list(named_tanhs(source, function, lambda call: _known(source, call) == "tanh"))
+        return apply_edits(kernel, source, named_edits(source, function, named))
     pairs = [(g, _text(source, g)) for g in _products(source, function) if g.function == site.variant["form"]]
     return apply_edits(kernel, source, [replace(source, g.node, text) for g, text in pairs if text is not None])
 
@@ -121,9 +128,16 @@ def _one_plus(source: TritonSource, node: cst.BaseExpression) -> tuple[str, cst.
         return None
     for one, call in ((node.left, node.right), (node.right, node.left)):
         if float_value(one) == 1.0 and isinstance(call, cst.Call) and len(call.args) == 1:
-            name = (dotted_name(call.func) or "").split(".")[-1].strip("_").lower()
-            full = (source.qualified(call.func) or name).split(".")[-1].lower()
-            for known in ("tanh", "erf"):
-                if known in (name, full) or (known == "tanh" and re.fullmatch(r"(fast_?)?tanhf?(_\w+)?", name)):
-                    return known, call.args[0].value
+            known = _known(source, call)
+            if known is not None:
+                return known, call.args[0].value
     return None
+
+
+def _known(source: TritonSource, call: cst.Call) -> str | None:
+    """`tanh` or `erf` for a call of one, whatever the library or the wrapper it is named after."""
+    name = (dotted_name(call.func) or "").split(".")[-1].strip("_").lower()
+    full = (source.qualified(call.func) or name).split(".")[-1].lower()
+    if "tanh" in (name, full) or re.fullmatch(r"(fast_?)?tanhf?(_\w+)?", name):
+        return "tanh"
+    return "erf" if "erf" in (name, full) else None
