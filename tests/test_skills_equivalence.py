@@ -85,6 +85,10 @@ TRIALS = {
         results += m.bounds_check(keep(torch.randint(-2, 9, (3000,))), 7)
         results += m.bounds_check(torch.zeros(10, dtype=torch.int64), 7)
     """,
+    "aggregate_atomics/third_reports": """
+        for n, start in ((1, 0), (256, 0), (3000, 0), (3000, -7), (3000, -50), (3000, 5)):
+            results += m.report(torch.randn(n), start)
+    """,
     "aggregate_atomics/variable_lengths": """
         for n in (100, 512, 1900):
             results += m.place(torch.randint(-9, 20, (n,), dtype=torch.int32))
