@@ -21,7 +21,7 @@ class Addresses:
         self._bound: dict[str, list[int]] = {}
         self._values: dict[str, cst.BaseExpression] = {}
         for node in walk(function.node.body):
-            targets = _targets(node)
+            targets = targets_of(node)
             for target in targets:
                 for name in walk(target):
                     if isinstance(name, cst.Name):
@@ -98,7 +98,7 @@ class Addresses:
         return value if all(len(places) <= 1 and all(p < start for p in places) for places in earlier) else None
 
 
-def _targets(node: cst.CSTNode) -> list[cst.BaseExpression]:
+def targets_of(node: cst.CSTNode) -> list[cst.BaseExpression]:
     """What a statement gives a value to."""
     if isinstance(node, cst.Assign):
         return [t.target for t in node.targets]

@@ -35,7 +35,8 @@ class Expectation(_Data):
 
     metric: Text
     """Name of a fact or profile metric, for example `vgpr_spill_count`, or `builds` for a repair."""
-    direction: Literal["down", "up", "zero", "true"]
+    direction: Literal["down", "halved", "up", "zero", "true"]
+    """`halved` of a count that has to fall by half, where less would not be worth what the edit costs."""
 
 
 class Proof(_Data):

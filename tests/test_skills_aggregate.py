@@ -109,7 +109,7 @@ def test_the_same_positions_with_a_fraction_of_the_atomics(name: str, evaluators
 
 
 def test_larger_blocks_are_left_to_a_clock_where_they_are_scanned() -> None:
-    """The scan's registers grow with the block: 49 -> 125 here, which halves the occupancy."""
+    """The scan's registers grow with the block: 49 -> 80 here, for 6 waves per SIMD instead of 8."""
     edited, target = aggregated("report"), load_target("gfx950")
     sites = list(larger_blocks.find(edited, Facts({"kernel.name": "bounds_check_kernel"}), target))
     assert sites and all(isinstance(s, Site) and s.needs_timing for s in sites)

@@ -72,6 +72,21 @@ TRIALS = {
             idx = torch.randint(0, 5, (t,), dtype=torch.int32).sort().values
             results.append(m.scatter_add(idx, torch.randn(t, 300), 5))
     """,
+    "run_length_scatter/index_select_loop": """
+        for n in (1, 31, 32, 100):
+            for idx in (torch.randint(0, 5, (n,)), torch.randint(0, 5, (n,)).sort().values):
+                results.append(m.run(idx, torch.randn(n, 100), 5))
+    """,
+    "run_length_scatter/derived_in_a_loop": """
+        for n in (1, 16, 100):
+            x = torch.randint(-60, 60, (n, 100), dtype=torch.int8)
+            results.append(m.count(torch.randint(-1, 2, (n,), dtype=torch.int32), x, 2))
+    """,
+    "run_length_scatter/programs_counted": """
+        for lookups in (1, 15, 16, 40):
+            idx, bag = torch.randint(0, 3, (2, lookups)), torch.randint(0, 7, (2, lookups))
+            results.append(m.run(idx, bag, torch.randn(7, 50), 3))
+    """,
     "persistent_grid/tiles": "results.append(m.run(torch.randn(200, 64), torch.randn(64, 150)))",
     "pid_swizzle/row_major_tiles": "results.append(m.run(torch.randn(300, 64).half(), torch.randn(64, 150).half()))",
     "pid_swizzle/two_dimensional_grid": "results.append(m.run(torch.randn(700, 32).half(), torch.randn(32, 9).half()))",
@@ -87,6 +102,10 @@ TRIALS = {
     "aggregate_atomics/bounds_check": """
         results += m.bounds_check(keep(torch.randint(-2, 9, (3000,))), 7)
         results += m.bounds_check(torch.zeros(10, dtype=torch.int64), 7)
+    """,
+    "aggregate_atomics/third_reports": """
+        for n, start in ((1, 0), (256, 0), (3000, 0), (3000, -7), (3000, -50), (3000, 5)):
+            results += m.report(torch.randn(n), start)
     """,
     "aggregate_atomics/variable_lengths": """
         for n in (100, 512, 1900):

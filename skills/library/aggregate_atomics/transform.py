@@ -27,7 +27,8 @@ from skills.skill import Refusal, Site
 from skills.triton_source import TL, JitFunction, TritonSource, argument, parse_triton, walk
 from skills.uniform import Uniformity
 
-_INTEGERS = ("int32", "int64", "uint32", "uint64")
+_SIGNED = ("int32", "int64")
+_INTEGERS = (*_SIGNED, "uint32", "uint64")
 _ATOMICS = tuple(f"atomic_{k}" for k in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
 _ACCESSES = ("load", "store", *_ATOMICS)
 _BUILTINS = ("range", "min", "max", "abs", "len", "int", "float", "bool", "print")
@@ -66,8 +67,10 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     }
     atomics = _independent(source, function, integers)
     if atomics:
-        counters = " ".join(dict.fromkeys(a.counter for a in atomics))
-        yield Site(source.line(atomics[0].call), "one atomic per block", function.name, {"counters": counters})
+        counters = dict.fromkeys(a.counter for a in atomics)
+        signed = [c for c in counters if c in dtypes and dtypes[c] <= set(_SIGNED)]
+        variant = {"counters": " ".join(counters), "signed": " ".join(signed)}
+        yield Site(source.line(atomics[0].call), "one atomic per block", function.name, variant)
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
@@ -77,9 +80,11 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     if function is None:
         return None
     taken = taken_names(function.node)
+    signed = str(site.variant["signed"]).split()
     edits: list[Edit] = []
     for atomic in _independent(source, function, str(site.variant["counters"]).split()):
-        edits += _aggregated(source, atomic, taken)
+        compared = _compared_with(source, function, atomic) if atomic.counter in signed else None
+        edits += _aggregated(source, atomic, taken, compared)
     return apply_edits(kernel, source, edits)
 
 
@@ -189,18 +194,57 @@ def _indexes(source: TritonSource, function: JitFunction, call: cst.Call) -> boo
     return any(offset(p.value) for p in pointers)
 
 
-def _aggregated(source: TritonSource, atomic: _Atomic, taken: set[str]) -> list[Edit]:
-    """Addends, their sum and prefixes in lines before the statement, and in it one atomic plus each lane's prefix."""
+def _compared_with(source: TritonSource, function: JitFunction, atomic: _Atomic) -> int | None:
+    """The largest number that the old value is ever asked to equal; None where it is read in another way.
+
+    Where the block's old value is larger than that, so is every lane's: addends are positive, and a sum past the end of
+    a signed type is negative.
+    """
+    statement, addend = source.parent(atomic.call), int_value(atomic.value)
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, cst.Name) or atomic.mask is None or addend is None or not 0 < addend <= _LARGEST_LITERAL:
+        return None
+    found: list[int] = []
+    for node in walk(function.node.body):
+        if not isinstance(node, cst.Name) or node.value != target.value or node is target:
+            continue
+        comparison = source.parent(node)
+        if (
+            not isinstance(comparison, cst.Comparison)
+            or comparison.left is not node
+            or len(comparison.comparisons) != 1
+        ):
+            return None
+        number = int_value(comparison.comparisons[0].comparator)
+        if not isinstance(comparison.comparisons[0].operator, cst.Equal | cst.NotEqual) or number is None or number < 0:
+            return None
+        found.append(number)
+    return max(found, default=None)
+
+
+def _aggregated(source: TritonSource, atomic: _Atomic, taken: set[str], compared: int | None) -> list[Edit]:
+    """Addends, their sum and prefixes in lines before the statement, and in it one atomic plus each lane's prefix.
+
+    Where the old value is only compared, the atomic comes first, and the prefixes are left out where none could matter.
+    """
     tl, code = tl_name(source), source.code
     addend, total, before = (fresh_name(stem, taken) for stem in ("addend", "total", "before"))
     lines, some = _addends(source, atomic, addend, total, taken)
-    lines += [f"{total} = {tl}.sum({addend}, 0)", f"{before} = {tl}.cumsum({addend}, 0) - {addend}"]
     parts = [atomic.address, total, *([f"mask={some}"] if some else []), *order_arguments(source, atomic.call)]
-    text = f"{code(atomic.call.func)}({', '.join(parts)}) + {before}"
+    text = f"{code(atomic.call.func)}({', '.join(parts)})"
+    prefixes = f"{before} = {tl}.cumsum({addend}, 0) - {addend}"
+    lines.append(f"{total} = {tl}.sum({addend}, 0)")
+    if compared is None:
+        lines.append(prefixes)
+    else:
+        counted = fresh_name("counted", taken)
+        lines += [f"{counted} = {text}", f"{before} = {tl}.zeros_like({addend})"]
+        lines += [f"if ({total} != 0) & ({counted} <= {compared}):", f"    {prefixes}"]
+        text = counted
     alone = isinstance(source.parent(atomic.call), cst.Assign | cst.AnnAssign | cst.Arg)
     return [
         insert_before(source, atomic.call, lines),
-        replace(source, atomic.call, text if alone else f"({text})"),
+        replace(source, atomic.call, f"{text} + {before}" if alone else f"({text} + {before})"),
     ]
 
 

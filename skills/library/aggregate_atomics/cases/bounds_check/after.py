@@ -11,8 +11,11 @@ def bounds_check_kernel(idx_ptr, rows, warning_ptr, first_ptr, n, BLOCK: tl.cons
     bad = m & ((idx < 0) | (idx >= rows))
     addend = tl.where(bad, 1, 0)
     total = tl.sum(addend, 0)
-    before = tl.cumsum(addend, 0) - addend
-    old = tl.atomic_add(warning_ptr, total, mask=total != 0, sem="relaxed") + before
+    counted = tl.atomic_add(warning_ptr, total, mask=total != 0, sem="relaxed")
+    before = tl.zeros_like(addend)
+    if (total != 0) & (counted <= 0):
+        before = tl.cumsum(addend, 0) - addend
+    old = counted + before
     # whoever counts first reports
     tl.store(first_ptr + tl.zeros_like(i), idx, mask=bad & (old == 0))
     tl.store(idx_ptr + i, tl.zeros_like(idx), mask=bad)
