@@ -16,6 +16,9 @@ JOBS ?= $(shell expr 2 \* $$(nproc))
 PACKAGES := agent api prompts sandbox skills
 BYTECODE := $(BIN)/python -m compileall -q -x /cases/ $(PACKAGES)
 
+# A test process to each core already; numpy's threads would wait for each other.
+test test-long: export OPENBLAS_NUM_THREADS = 1
+
 .PHONY: demo test test-long setup hip lint types contracts wheel check clean
 
 demo: $(VENV)/.ready
