@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agent.job import Meter
 from agent.model import Usage
 from sandbox.errors import InputError, WavesmithError
+from sandbox.yaml_text import FAST_LOADER
 
 _PER = Decimal(1_000_000)
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
@@ -49,7 +50,7 @@ def price_table() -> _PriceTable:
     """The shipped table, `agent/prices.yaml`."""
     text = (resources.files("agent") / "prices.yaml").read_text(encoding="utf-8")
     try:
-        return _PriceTable.model_validate(yaml.safe_load(text))
+        return _PriceTable.model_validate(yaml.load(text, FAST_LOADER))
     except ValidationError as e:
         raise WavesmithError(f"agent/prices.yaml is not valid: {e}") from e
 

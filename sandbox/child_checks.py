@@ -7,6 +7,7 @@ unknown outputs a comparison says nothing: it is recorded as such and does not s
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,22 @@ from sandbox.frames import FrameWriter
 
 _MAX_MATCH_ELEMENTS = 1 << 24
 _MAX_CHECKS = 1000
+
+
+def _ask_for_dtensors_only_where_they_are() -> None:
+    """torch 2.13's comparisons import `torch.distributed.tensor`, and sympy with it, to ask for its type.
+
+    That is as dear as importing torch, and no tensor has the type before the harness has imported it itself.
+    """
+    comparison = sys.modules["torch.testing._comparison"]
+    original = getattr(comparison, "_unwrap_dtensor_for_comparison", None)
+
+    def unwrapped(actual: Any, expected: Any) -> Any:
+        known = "torch.distributed.tensor" in sys.modules
+        return original(actual, expected) if original is not None and known else (actual, expected)
+
+    if original is not None:
+        vars(comparison)[original.__name__] = functools.wraps(original)(unwrapped)
 
 
 class CheckRecorder:
@@ -34,6 +51,7 @@ class CheckRecorder:
         import triton.testing
 
         mode.on_compare = self.boolean
+        _ask_for_dtensors_only_where_they_are()
         torch.testing.assert_close = self._asserting("torch.testing.assert_close", torch.testing.assert_close)
         torch.testing.assert_allclose = torch.testing.assert_close
         triton.testing.assert_close = self._asserting("triton.testing.assert_close", triton.testing.assert_close)

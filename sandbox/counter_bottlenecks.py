@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from sandbox.bottleneck import Bottleneck
 from sandbox.profiler.metrics import Profile
 from sandbox.target import Target
+from sandbox.yaml_text import FAST_LOADER
 
 
 class Threshold(BaseModel):
@@ -31,7 +32,7 @@ class Threshold(BaseModel):
 def thresholds() -> Mapping[str, Threshold]:
     """`sandbox/profiler/thresholds.yaml`, validated."""
     text = (resources.files("sandbox") / "profiler" / "thresholds.yaml").read_text(encoding="utf-8")
-    return {name: Threshold.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
+    return {name: Threshold.model_validate(entry) for name, entry in yaml.load(text, FAST_LOADER).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 
 from sandbox.errors import InputError, WavesmithError
+from sandbox.yaml_text import FAST_LOADER
 
 Dtype = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"]
 
@@ -114,7 +115,7 @@ class Target(_Data):
 @cache
 def _load(arch: str) -> Target:
     resource = resources.files("sandbox") / "targets" / f"{arch}.yaml"
-    data: dict[str, Any] = yaml.safe_load(resource.read_text(encoding="utf-8"))
+    data: dict[str, Any] = yaml.load(resource.read_text(encoding="utf-8"), FAST_LOADER)
     for name, board in data.get("boards", {}).items():
         board["name"] = name
     try:

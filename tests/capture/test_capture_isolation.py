@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import textwrap
 import time
@@ -10,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.isolation import Confinement, Ended, Limits, descendants, isolation_level, run_isolated
+from sandbox.isolation import (
+    Confinement,
+    Ended,
+    Limits,
+    descendants,
+    descendants_among_all,
+    isolation_level,
+    run_isolated,
+)
 
 bubblewrap_only = pytest.mark.skipif(isolation_level() != "bubblewrap", reason="needs bubblewrap")
 
@@ -53,6 +62,27 @@ def test_time_limit_ends_daemons_too(tmp_path):
     time.sleep(0.3)
     mine = descendants(os.getpid()) - {os.getpid()}
     assert not [pid for pid in mine if b"time.sleep(60)" in _cmdline(pid)]
+
+
+def test_a_tree_is_read_from_itself_as_from_all_processes():
+    """A grandchild that a thread started, in a session of its own, included."""
+    code = """
+        import os, subprocess, sys, threading
+        def start():
+            subprocess.Popen([sys.executable, "-c", "input()"], start_new_session=True)
+        thread = threading.Thread(target=start)
+        thread.start()
+        thread.join()
+        print("started", flush=True)
+        os.read(0, 1)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"started\n"
+        tree = descendants(child.pid)
+        assert len(tree) == 2 and child.pid in tree
+        assert tree == descendants_among_all(child.pid)
+        child.kill()
 
 
 def _cmdline(pid: int) -> bytes:

@@ -353,3 +353,26 @@ def test_two_buffers_of_equal_contents_are_two_pieces_of_memory():
     storages = taken.workload.storages
     assert storages[x.storage].key == storages[y.storage].key, "the bytes are kept once"
     assert second.argument("x_ptr").value.tensor.storage == second.argument("y_ptr").value.tensor.storage
+
+
+def test_comparisons_import_no_distributed_tensors_and_still_know_them():
+    """Where the harness imports them itself, one is not comparable with a plain tensor, as torch says."""
+    taken = of(
+        """
+        if __name__ == "__main__":
+            import sys
+            y = scale(torch.ones(5, device="cuda"))
+            torch.testing.assert_close(y, torch.full((5,), 2.0, device="cuda"))
+            assert "torch.distributed.tensor" not in sys.modules
+            from torch.distributed.tensor import DTensor
+            class Local(DTensor):
+                pass
+            try:
+                torch.testing.assert_close(y, torch.Tensor._make_subclass(Local, torch.ones(5)))
+            except TypeError as e:
+                assert "DTensor" in str(e)
+            else:
+                raise AssertionError("a DTensor was compared")
+        """
+    )
+    assert taken.outcome.status == "passed", taken.outcome.traceback
