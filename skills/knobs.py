@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 
@@ -79,6 +80,7 @@ def _default_of(function: JitFunction, name: str) -> cst.BaseExpression | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def resolve_literal(
     source: TritonSource, node: cst.BaseExpression, host: cst.FunctionDef | None
 ) -> tuple[cst.BaseExpression, str | None]:
@@ -263,6 +265,7 @@ def program_scalars(source: TritonSource, function: JitFunction) -> frozenset[st
     return frozenset(names)
 
 
+@lru_cache(maxsize=64)
 def grid_tied(source: TritonSource, function: JitFunction) -> frozenset[str]:
     """Constexprs whose value the grid has to agree with: they scale or divide a program id."""
     pids = program_scalars(source, function)

@@ -283,7 +283,13 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(current.children))
+        stack.extend(_children_backwards(current))
+
+
+@lru_cache(maxsize=1 << 17)
+def _children_backwards(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
+    """Kept: LibCST finds the children of a node by visiting it, and skills walk the same functions many times."""
+    return tuple(reversed(node.children))
 
 
 def dotted_name(node: cst.CSTNode) -> str | None:
