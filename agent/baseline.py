@@ -141,6 +141,7 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
     for launch in recording.launches:
         options = {name: value.value for name, value in launch.options.items()}
         observed[launch.kernel].append(launch_facts(_arguments(launch, recording), launch.grid, options, target))
+        observed[launch.kernel].append(_config_facts(launch))
         for record in launch.compiles:
             if record.arch == target.arch:
                 failure = _failure(launch, record, recording)
@@ -204,6 +205,16 @@ def _compile_facts(record: CompileRecord) -> dict[str, FactValue]:
     if record.message is not None:
         facts["compile.error"] = record.message
     return facts
+
+
+def _config_facts(launch: Launch) -> dict[str, FactValue]:
+    """Every config of the autotuner with its integers."""
+    configs = launch.autotune.configs if launch.autotune is not None else ()
+    texts = []
+    for config in configs:
+        values = {**{n: v.value for n, v in config.kwargs.items()}, **config.options}
+        texts.append(",".join(f"{n}={v}" for n, v in values.items() if type(v) is int))
+    return {"launch.configs": tuple(sorted(texts))} if texts else {}
 
 
 def _profile(record: CompileRecord, recording: Recording, target: Target) -> Profile | None:

@@ -31,7 +31,7 @@ class SkillProposer:
         unmatched = list(_nearest([u for u in matches.unmet if u.skill.id not in matched]))
         untried = matched - {a.proposal.origin for a in history}
         proposals: list[Proposal] = []
-        for found in matches.matches:
+        for found in sorted(matches.matches, key=lambda m: _turns(m, history)):
             obstacle = _obstacle(found, measured, kept, matched, untried) or self._untimed(found)
             if obstacle:
                 unmatched.append(Unmatched(found.skill.id, found.skill.data.title, obstacle))
@@ -43,6 +43,12 @@ class SkillProposer:
         """Why an edit that only a clock can rank is not tried; empty when it may be."""
         guess = found.site.needs_timing or found.skill.needs_clock
         return NEEDS_CLOCK if guess and not self.has_clock else ""
+
+
+def _turns(found: Match, history: Sequence[Attempt]) -> int:
+    """How often a guess about this kernel was kept: the file's other kernels have their turn before a second one."""
+    group = found.id.split(":", 1)[0]
+    return sum(a.fate is Fate.KEPT and a.proposal.id.startswith(f"{group}:") for a in history) * found.skill.needs_clock
 
 
 def _nearest(unmet: Sequence[Unmet]) -> Iterator[Unmatched]:

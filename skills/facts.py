@@ -53,6 +53,8 @@ VOCABULARY: Mapping[str, str] = MappingProxyType(
         "launch.pointer_dtypes": "dtypes of tensor arguments by parameter, as NAME=DTYPE",
         "launch.pointer_elements": "elements of tensor arguments, as NAME=COUNT; NAME=part in a larger storage",
         "launch.integers": "integer scalars of the launches, as NAME=VALUE",
+        "launch.constants": "integer constexprs and options of the launches, as NAME=VALUE",
+        "launch.configs": "configs of the autotuner as NAME=VALUE,NAME=VALUE",
         "launch.max_tensor_bytes": "largest tensor argument, bytes of storage",
         "block_elements": "elements of the largest block of the program",
         "vgpr_count": "vector registers per lane, AccVGPRs included",
@@ -155,6 +157,10 @@ class Facts(Mapping[str, "Value | None"]):
             found.setdefault(key, set()).add(value)
         return found
 
+    def largest(self, name: str) -> dict[str, int]:
+        """A fact that holds NAME=VALUE with integers: the largest seen for each name."""
+        return {key: max(map(int, values)) for key, values in self.pairs(name).items()}
+
     def with_values(self, values: Mapping[str, Value]) -> Facts:
         """A copy with more values; raises `KeyError` for a name outside the vocabulary."""
         for name in values:
@@ -217,6 +223,10 @@ def launch_facts(
     integers = tuple(sorted(f"{a.name}={a.integer}" for a in args if a.kind == "scalar" and a.integer is not None))
     if integers:
         facts["launch.integers"] = integers
+    constants = {a.name: a.integer for a in args if a.kind == "constexpr"} | {**options}
+    written = tuple(sorted(f"{name}={value}" for name, value in constants.items() if type(value) is int))
+    if written:
+        facts["launch.constants"] = written
     sizes = [a.storage_bytes for a in tensors if a.storage_bytes is not None]
     if sizes:
         facts["launch.max_tensor_bytes"] = max(sizes)

@@ -78,6 +78,8 @@ def first_tiles(
     if not {loop.m, loop.n, loop.k} <= sizes.keys() or not dtypes:
         return []
     dtype = min(dtypes, key=lambda d: (OPERAND_BYTES[d], d))  # the result is rarely narrower than the operands
+    if dtype == "fp32" and not target.is_amd:
+        dtype = "tf32"  # what tl.dot makes of fp32 there unless it is told otherwise
     if dtype not in target.board.peak_tflop_per_s:
         return []
     gemm = Gemm(sizes[loop.m], sizes[loop.n], sizes[loop.k], dtype)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 
 from sandbox.kernel import Kernel
+from skills.computed import followed, is_scaled, operand, scale_variable
 from skills.edit import Edit, add_argument, add_element, apply_edits, replace, set_keyword
 from skills.idioms import assignments, bound_argument, spread_dicts, tl_call
 from skills.literals import int_value, string_value
@@ -42,6 +44,8 @@ class Knob:
     node: cst.BaseExpression | None
     variable: str | None = None
     """The host variable that holds it, when it is not written at the launch itself."""
+    given: cst.BaseExpression | None = None
+    """What the launch gives; None where a default holds."""
 
 
 def launch_knobs(source: TritonSource, function: JitFunction, launch: Launch) -> dict[str, Knob]:
@@ -49,12 +53,13 @@ def launch_knobs(source: TritonSource, function: JitFunction, launch: Launch) ->
     knobs: dict[str, Knob] = {}
     for name in (*function.constexprs, *OPTIONS):
         given = bound_argument(function, launch, name)
-        given = given if given is not None else _from_spread(source, launch, name)
+        given = written = given if given is not None else _from_spread(source, launch, name)
         if given is None and name in function.constexprs:
             given = _default_of(function, name)
         if given is not None:
             node, variable = resolve_literal(source, given, launch.host)
-            knobs[name] = Knob(name, int_value(node), node if int_value(node) is not None else None, variable)
+            value = int_value(node)
+            knobs[name] = Knob(name, value, node if value is not None else None, variable, written)
         elif name in _OPTION_DEFAULTS and not any(a.star == "**" for a in launch.call.args):
             knobs[name] = Knob(name, _OPTION_DEFAULTS[name], None)
     return knobs
@@ -75,6 +80,7 @@ def _default_of(function: JitFunction, name: str) -> cst.BaseExpression | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def resolve_literal(
     source: TritonSource, node: cst.BaseExpression, host: cst.FunctionDef | None
 ) -> tuple[cst.BaseExpression, str | None]:
@@ -88,9 +94,21 @@ def resolve_literal(
         found = [
             v for s in source.module.body if isinstance(s, cst.SimpleStatementLine) for v in _values(source, s, name)
         ]
+    if not found and "." in name:
+        found = list(_class_values(source, name))
     if len(found) == 1:
         return found[0], name
     return node, name
+
+
+def _class_values(source: TritonSource, name: str) -> Iterator[cst.BaseExpression]:
+    """Values of `Class.NAME` in the body of a class of the file."""
+    owner, _, attribute = name.rpartition(".")
+    for node in source.module.body:
+        if isinstance(node, cst.ClassDef) and node.name.value == owner:
+            for statement in node.body.body:
+                if isinstance(statement, cst.SimpleStatementLine):
+                    yield from assignments(source, statement, attribute)
 
 
 def _values(source: TritonSource, scope: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
@@ -106,7 +124,11 @@ def _values(source: TritonSource, scope: cst.CSTNode, name: str) -> Iterator[cst
                         yield right.value
 
 
-def set_knobs(source: TritonSource, function: JitFunction, values: Mapping[str, int]) -> list[Edit] | None:
+Setting = int | str
+"""What a knob is set to: a number, or for one that is computed an expression of it, such as `max(1, {} // 2)`."""
+
+
+def set_knobs(source: TritonSource, function: JitFunction, values: Mapping[str, Setting]) -> list[Edit] | None:
     """Edits that give every literal launch of a kernel these values; None when one cannot be set consistently."""
     edits: list[Edit] = []
     launches = source.launches_of(function.name)
@@ -114,23 +136,62 @@ def set_knobs(source: TritonSource, function: JitFunction, values: Mapping[str, 
         return None
     tied = grid_tied(source, function)
     for launch in launches:
-        knobs = launch_knobs(source, function, launch)
+        place = _Place(source, function, launch, launch_knobs(source, function, launch), tied)
         for name, value in values.items():
-            knob = knobs.get(name)
-            if knob is None and name not in OPTIONS:
+            made = _scaled_edits(place, name, value) if isinstance(value, str) else _literal_edits(place, name, value)
+            if made is None:
                 return None
-            if knob is None or knob.node is None:
-                if name not in OPTIONS:
-                    return None
-                edits.append(set_keyword(source, launch.call, name, str(value)))
-                continue
-            edits.append(replace(source, knob.node, str(value)))
-            if name in tied and knob.variable is None:
-                grid = _grid_edits(source, launch, knob, knobs, tied, value)
-                if grid is None:
-                    return None
-                edits += grid
+            edits += made
     return list(dict.fromkeys(edits))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One launch and what is known of its knobs."""
+
+    source: TritonSource
+    function: JitFunction
+    launch: Launch
+    knobs: Mapping[str, Knob]
+    tied: frozenset[str]
+
+
+def _literal_edits(place: _Place, name: str, value: int) -> list[Edit] | None:
+    """A number at one launch, and in its grid where that is written out there."""
+    knob, source = place.knobs.get(name), place.source
+    if knob is None or knob.node is None:
+        if name not in OPTIONS:
+            return None
+        given = knob.given if knob is not None else None
+        made = replace(source, given, str(value)) if given is not None else None
+        return [made if made is not None else set_keyword(source, place.launch.call, name, str(value))]
+    edits = [replace(source, knob.node, str(value))]
+    if name in place.tied and knob.variable is None:
+        grid = _grid_edits(place, knob, value)
+        return None if grid is None else edits + grid
+    return edits
+
+
+def _scaled_edits(place: _Place, name: str, template: str) -> list[Edit] | None:
+    """An expression of what one launch computes: in the launch, or behind the variable's last assignment where the grid
+    or another argument follows it."""
+    source, launch, knob = place.source, place.launch, place.knobs.get(name)
+    if knob is None or knob.given is None:
+        return None
+    variable = dotted_name(knob.given)
+    if is_scaled(source, launch, knob.given):
+        return None
+    grid = grid_expression(source, launch)
+    by_meta = any(string_value(n) == name for n in walk(grid))
+    if name in OPTIONS or not ((name in place.tied and not by_meta) or followed(source, launch, knob.given, OPTIONS)):
+        return [replace(source, knob.given, template.format(operand(source, knob.given)))]
+    if variable is None or "." in variable:
+        return None
+    divides = any(dotted_name(n) == variable and _is_divisor(source, n) for n in walk(grid))
+    if name in place.tied and not by_meta and not divides:
+        return None
+    edit = scale_variable(source, launch, variable, template)
+    return [edit] if edit is not None else None
 
 
 def with_knobs(kernel: Kernel, site: Site) -> Kernel | None:
@@ -138,20 +199,23 @@ def with_knobs(kernel: Kernel, site: Site) -> Kernel | None:
     not possible."""
     source = parse_triton(kernel)
     function = source.functions.get(site.kernel or "")
-    edits = set_knobs(source, function, variant_values(site.variant)) if function is not None else None
+    edits = set_knobs(source, function, variant_settings(site.variant)) if function is not None else None
     return apply_edits(kernel, source, edits or [])
 
 
-def _grid_edits(
-    source: TritonSource, launch: Launch, knob: Knob, knobs: Mapping[str, Knob], tied: frozenset[str], value: int
-) -> list[Edit] | None:
+def _grid_edits(place: _Place, knob: Knob, value: int) -> list[Edit] | None:
     """Edits of the grid for a tile size written as a literal: none when it reads `meta[...]`, else its one literal."""
-    grid = grid_expression(source, launch)
+    source, knobs = place.source, place.knobs
+    grid = grid_expression(source, place.launch)
     if any(string_value(n) == knob.name for n in walk(grid)):
         return []
-    if sum(1 for name in tied if name in knobs and knobs[name].value == knob.value) != 1:
+    within: cst.CSTNode = grid
+    axis = tied_axes(source, place.function).get(knob.name)
+    if isinstance(grid, cst.Tuple) and axis is not None and axis < len(grid.elements):
+        within = grid.elements[axis]
+    elif sum(1 for name in place.tied if name in knobs and knobs[name].value == knob.value) != 1:
         return None
-    literals = [n for n in walk(grid) if isinstance(n, cst.Integer) and n.evaluated_value == knob.value]
+    literals = [n for n in walk(within) if isinstance(n, cst.Integer) and n.evaluated_value == knob.value]
     divisors = [n for n in literals if _is_divisor(source, n)]
     return [replace(source, divisors[0], str(value))] if len(divisors) == 1 else None
 
@@ -201,6 +265,7 @@ def program_scalars(source: TritonSource, function: JitFunction) -> frozenset[st
     return frozenset(names)
 
 
+@lru_cache(maxsize=64)
 def grid_tied(source: TritonSource, function: JitFunction) -> frozenset[str]:
     """Constexprs whose value the grid has to agree with: they scale or divide a program id."""
     pids = program_scalars(source, function)
@@ -220,6 +285,29 @@ def grid_tied(source: TritonSource, function: JitFunction) -> frozenset[str]:
             if direct or names & pids:
                 tied |= {name for name, held in holders.items() if held & names}
     return frozenset(tied)
+
+
+def tied_axes(source: TritonSource, function: JitFunction) -> dict[str, int]:
+    """The grid axis whose program id each constexpr scales, where `tl.program_id(AXIS) * NAME` says so."""
+    axes: dict[str, int] = {}
+    for node in walk(function.node.body):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+            for name_side, id_side in ((node.right, node.left), (node.left, node.right)):
+                axis = _id_axis(source, function, id_side)
+                name = dotted_name(name_side)
+                if axis is not None and name in function.constexprs:
+                    axes[str(name)] = axis
+    return axes
+
+
+def _id_axis(source: TritonSource, function: JitFunction, node: cst.BaseExpression) -> int | None:
+    """The axis of a `tl.program_id(AXIS)`, or of a name that is given nothing else."""
+    call = tl_call(source, node, "program_id")
+    if call is None and isinstance(node, cst.Name):
+        given = list(assignments(source, function.node.body, node.value))
+        call = tl_call(source, given[0], "program_id") if len(given) == 1 else None
+    axis = argument(call, "axis", 0) if call is not None else None
+    return int_value(axis.value) if axis is not None else None
 
 
 def _cdivs(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -287,7 +375,9 @@ def _appended(source: TritonSource, display: cst.List, texts: list[str]) -> list
     return [Edit(first.start, first.end, first.text + "".join(f"{separator}{t}" for t in texts[1:]))]
 
 
-def tile_names(source: TritonSource, function: JitFunction, known: Mapping[str, object]) -> list[str]:
+def tile_names(
+    source: TritonSource, function: JitFunction, known: Mapping[str, object], smallest: int = 2
+) -> list[str]:
     """Constexprs that are block sizes: they bound a `tl.arange`, and the launch gives them as powers of two."""
     used: set[str] = set()
     for f in source.callees(function):
@@ -304,7 +394,7 @@ def tile_names(source: TritonSource, function: JitFunction, known: Mapping[str, 
     for name in function.constexprs:
         value = known.get(name)
         number = value.value if isinstance(value, Knob) else value
-        if name in used and isinstance(number, int) and number >= 2 and number & (number - 1) == 0:
+        if name in used and isinstance(number, int) and number >= smallest and number & (number - 1) == 0:
             found.append(name)
     return found
 
@@ -317,3 +407,8 @@ def variant_label(values: Mapping[str, int]) -> str:
 def variant_values(variant: Mapping[str, object]) -> dict[str, int]:
     """The knobs of a site's variant."""
     return {name: value for name, value in variant.items() if isinstance(value, int) and not isinstance(value, bool)}
+
+
+def variant_settings(variant: Mapping[str, object]) -> dict[str, Setting]:
+    """The knobs of a site's variant, computed ones included."""
+    return {name: value for name, value in variant.items() if isinstance(value, int | str)}

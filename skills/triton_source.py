@@ -174,11 +174,10 @@ class TritonSource:
         arg = argument(function.autotune, "configs", 0)
         if arg is None:
             return ()
-        found = tuple(self.configs(arg.value))
-        if found:
-            return found
-        names = {n.value for n in walk(arg.value) if isinstance(n, cst.Name)}
-        return tuple(c for holder in self._definitions(names) for c in self.configs(holder))
+        written = tuple(self.configs(arg.value))
+        within = {n for c in written for n in walk(c.call)}
+        names = {n.value for n in walk(arg.value) if isinstance(n, cst.Name) and n not in within}
+        return (*written, *(c for holder in self._definitions(names) for c in self.configs(holder)))
 
     def _definitions(self, names: set[str]) -> Iterator[cst.CSTNode]:
         for node in self.module.body:
@@ -243,7 +242,7 @@ class TritonSource:
             found: dict[str, cst.Call] = {}
             for decorator, name in zip(node.decorators, names, strict=True):
                 if isinstance(decorator.decorator, cst.Call):
-                    found.setdefault(name.split(".")[-1], decorator.decorator)
+                    found.setdefault(_role(name.split(".")[-1]), decorator.decorator)
             params = tuple(
                 self._param(p) for p in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
             )
@@ -284,7 +283,13 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(current.children))
+        stack.extend(_children_backwards(current))
+
+
+@lru_cache(maxsize=1 << 17)
+def _children_backwards(node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
+    """Kept: LibCST finds the children of a node by visiting it, and skills walk the same functions many times."""
+    return tuple(reversed(node.children))
 
 
 def dotted_name(node: cst.CSTNode) -> str | None:
@@ -320,6 +325,11 @@ def argument(call: cst.Call, name: str, position: int) -> cst.Arg | None:
         if all(a.keyword is None and not a.star for a in before):
             return before[-1]
     return None
+
+
+def _role(decorator: str) -> str:
+    """What a decorator does by its name: `triton_autotune` of a project's own module is an autotuner, too."""
+    return "autotune" if decorator.endswith("autotune") else decorator
 
 
 def _callee(node: cst.CSTNode) -> cst.CSTNode:

@@ -181,6 +181,20 @@ TRIALS = {
         results.append(m.count(x, torch.zeros((3, 20), dtype=torch.int32)))
     """,
     "config_retune/ranked_tiles": "results.append(m.run(torch.randn(300, 64).half(), torch.randn(64, 150).half()))",
+    "config_retune/one_row_per_program": """
+        for rows, cols in ((40, 200), (7, 64), (1, 1)):
+            results.append(m.run(torch.randn(rows, cols).half()))
+    """,
+    "config_retune/computed_step": """
+        for rows, cols in ((2, 20000), (3, 700), (1, 1)):
+            results.append(m.run(torch.randn(rows, cols) + 1))
+    """,
+    "config_retune/computed_tile": """
+        for n in (1, 4000, 70001):
+            results.append(m.run(torch.randn(n), 2.0))
+    """,
+    "config_retune/square_tiles": "results.append(m.run(torch.randn(100, 130), torch.randn(130, 100)))",
+    "config_retune/class_constant": "results.append(m.run(torch.randn(5, 1000), 0.5))",
     "reduce_before_atomic/loop_over_rows": "results += m.run(torch.randn(9000), torch.randn(9000))",
     "relax_atomics/zeros_like_loop": "results.append(m.column_sums([torch.randn(5, 30).half() / 8]))",
     "fp8_to_fnuz/scaled_product": """

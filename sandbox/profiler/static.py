@@ -55,10 +55,11 @@ def static_profile(compiled: Compiled, target: Target) -> Profile:
     """The profile of a compiled Triton launch. For NVIDIA targets only what Triton's metadata says is known."""
     threads = compiled.threads_per_workgroup
     if not target.is_amd:
-        return _nvidia_profile(compiled)
-    profile = asm_profile(
-        compiled.asm, compiled.kernel, target, threads_per_workgroup=threads, dynamic_lds_bytes=compiled.lds_bytes
-    )
+        profile = _nvidia_profile(compiled)
+    else:
+        profile = asm_profile(
+            compiled.asm, compiled.kernel, target, threads_per_workgroup=threads, dynamic_lds_bytes=compiled.lds_bytes
+        )
     return replace(profile, metrics={**profile.metrics, "block_elements": _block_elements(compiled.ttir)})
 
 

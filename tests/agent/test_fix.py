@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.candidate import Failure, Measurement
+from agent.candidate import Attempt, Failure, Fate, Measurement
 from agent.fix import SkillProposer
 from sandbox.kernel import parse_kernel
 from sandbox.target import load_target
@@ -91,3 +91,13 @@ def test_kernels_that_the_harness_leaves_out_are_left_alone() -> None:
     both, one = (with_clock.propose(of_two(names), ()).proposals for names in (("copy", "add"), ("copy",)))
     assert any("@add" in p.id for p in both)
     assert one and not any("@add" in p.id for p in one)
+
+
+def test_kernels_take_turns_with_guesses() -> None:
+    proposer, start = SkillProposer(TARGET, load_library(), has_clock=True), of_two(("copy", "add"))
+    first = next(p for p in proposer.propose(start, ()).proposals if p.origin == "config-retune")
+    kept = Attempt(first, start.kernel, Fate.KEPT, "", 1.0)
+    later = [p.id.partition(":")[0] for p in proposer.propose(start, [kept]).proposals if p.origin == "config-retune"]
+    own = first.id.partition(":")[0]
+    assert {*later} == {"config-retune@add", "config-retune@copy"}
+    assert later[0] != own and later[-1] == own
