@@ -75,6 +75,8 @@ class Row:
     """Baseline time where there was nothing to compare it with."""
     elsewhere: bool = False
     """Timed on a device that is not AMD's."""
+    tuned: str = ""
+    """The edit of ours that this clock chose, where it chose one."""
     shown: dict[str, Shown] = field(default_factory=dict)
 
     @property
@@ -90,7 +92,12 @@ class Row:
     @property
     def counted(self) -> float:
         """Ours in a mean. A device without what the edits are made for says nothing about them, either way."""
-        return 1.0 if self.ours is None or (self.amd_only and self.elsewhere) else self.ours.counted
+        return 1.0 if self.ours is None or self.says_nothing else self.ours.counted
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the time is of edits that this device has no use for."""
+        return self.amd_only and self.elsewhere and not self.tuned
 
     @property
     def amd_only(self) -> bool:
@@ -122,6 +129,21 @@ def timed(result: Mapping[str, Any] | None) -> Timed | None:
     return Timed(verdict, *ends, *times, note="; ".join(result["suspicions"])[:200])
 
 
+def best_of(result: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str]:
+    """Our comparison of a row of results.json: the fastest variant that is surely a gain and surely faster than the
+    patch without one, with its edit; else the patch."""
+    ours = result.get("ours")
+    base = timed(ours)
+    floor = base.high or 1.0 if base is not None and base.verdict == "gain" else 1.0
+    gains = [
+        (v["timing"], v["edit"])
+        for v in result.get("variants", ())
+        if (timed(v["timing"]) or Timed("")).verdict == "gain"
+    ]
+    better = [(t, edit) for t, edit in gains if t["interval"]["low"] > floor]
+    return max(better, key=lambda g: float(g[0]["interval"]["low"])) if better else (ours, "")
+
+
 def read_reports(folders: Iterable[Path]) -> dict[str, dict[str, Shown]]:
     """By kernel and architecture, what `patch_suite.py` left in `folders` (one folder per architecture)."""
     found: dict[str, dict[str, Shown]] = {}
@@ -145,19 +167,23 @@ def read_reports(folders: Iterable[Path]) -> dict[str, dict[str, Shown]]:
 
 
 def rows_of(results: Mapping[str, Any], shown: Mapping[str, dict[str, Shown]]) -> list[Row]:
-    return [
-        Row(
-            name=name,
-            bottleneck=r["bottleneck"],
-            origin=r.get("origin", ""),
-            ours=timed(r.get("ours")),
-            expert=timed(r.get("expert")),
-            elsewhere="AMD" not in str((r.get("ours") or {}).get("device", "AMD")),
-            alone_us=(r.get("baseline") or {}).get("baseline_median_us"),
-            shown=shown.get(name, {}),
+    rows = []
+    for name, r in results.items():
+        ours, edit = best_of(r)
+        rows.append(
+            Row(
+                name=name,
+                bottleneck=r["bottleneck"],
+                origin=r.get("origin", ""),
+                ours=timed(ours),
+                expert=timed(r.get("expert")),
+                elsewhere="AMD" not in str((ours or {}).get("device", "AMD")),
+                alone_us=(r.get("baseline") or {}).get("baseline_median_us"),
+                tuned=edit,
+                shown=shown.get(name, {}),
+            )
         )
-        for name, r in results.items()
-    ]
+    return rows
 
 
 def device_of(results: Mapping[str, Any]) -> str:
@@ -229,7 +255,8 @@ def _timed_table(rows: list[Row]) -> list[str]:
         share = "-" if r.share is None else f"{r.share:.2f}"
         lines.append(
             f"| {r.name} | {r.bottleneck} | {' | '.join('-' if x is None else f'{x:,.1f}' for x in times)} | "
-            f"{spell(r.ours)}{', not counted: for AMD only' if r.ours and r.amd_only and r.elsewhere else ''} | "
+            f"{spell(r.ours)}{', not counted: for AMD only' if r.ours and r.says_nothing else ''}"
+            f"{f', `{r.tuned}`' if r.tuned else ''} | "
             f"{spell(r.expert)} | {share} |"
         )
     return lines

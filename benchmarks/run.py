@@ -1,12 +1,13 @@
 """Time the suite on the GPU at hand: each kernel against its patched version and against the expert's.
 
     python benchmarks/run.py --patched wavesmith-out/gfx950 --out benchmarks/out
-        [--external DIR] [--reports wavesmith-out/gfx950 wavesmith-out/gfx942]
+        [--external DIR] [--variants DIR] [--reports wavesmith-out/gfx950 wavesmith-out/gfx942]
 
 `--patched DIR` holds one folder per case with the patched file (as `benchmarks/patch_suite.py` writes them); cases
 without one are timed against the expert's version, else against themselves, and count as 1.0. `--external DIR` adds
-the kernels that `benchmarks/external.py` fetched. Needs torch, triton and numpy only. Writes results.json and the page
-(`benchmarks/results_page.py`); prints a line per case, and can be stopped and started again.
+the kernels that `benchmarks/external.py` fetched, `--variants DIR` what only a clock can choose between (as
+`benchmarks/variants.py` writes it): ours is the fastest of a case. Needs torch, triton and numpy only. Writes
+results.json and the page (`benchmarks/results_page.py`); prints a line per case, and can be stopped and started again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.cases import Case, load_cases  # noqa: E402
-from benchmarks.results_page import spell, timed, write  # noqa: E402
+from benchmarks.results_page import best_of, spell, timed, write  # noqa: E402
 from sandbox import device_lock  # noqa: E402
 from sandbox.benchmark import PairTiming, TimingPlan, time_pair  # noqa: E402
 from sandbox.timing_session import ProgramSpec, TimingError  # noqa: E402
@@ -55,11 +56,21 @@ def harness_passes(case: Case, kernel: Path) -> str | None:
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
 
 
+def tune(case: Case, folder: Path, work: Path, rounds: int) -> list[dict[str, Any]]:
+    """The variants of a case, each timed against the original."""
+    rows = []
+    for path in sorted(folder.glob("*/edit.json"), key=lambda p: int(p.parent.name)):
+        timing = compare(case, path.parent / case.kernel.name, work, rounds)
+        rows.append({**json.loads(path.read_text()), "number": int(path.parent.name), "timing": timing})
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--patched", type=Path, default=None)
     parser.add_argument("--external", type=Path, default=None, help="what `benchmarks/external.py fetch` made")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "out")
+    parser.add_argument("--variants", type=Path, default=None, help="what `benchmarks/variants.py` wrote")
     parser.add_argument("--reports", type=Path, nargs="*", default=[], help="folders of patch_suite.py, for the page")
     parser.add_argument("--only", nargs="*", default=None, help="names of cases; `suite` or `external` for all of it")
     parser.add_argument("--rounds", type=int, default=20)
@@ -81,12 +92,15 @@ def main() -> None:
         if patched is not None and patched.exists() and "ours" not in row:
             row["ours"] = compare(case, patched, options.out, options.rounds)
             row["patched_harness"] = None if options.no_harness else harness_passes(case, patched)
+        if options.variants is not None and "variants" not in row:
+            row["variants"] = tune(case, options.variants / case.name, options.out, options.rounds)
         if case.expert is not None and not options.no_expert and "expert" not in row:
             row["expert"] = compare(case, case.expert, options.out, options.rounds)
         if not {"ours", "expert", "baseline"} & row.keys():
             row["baseline"] = compare(case, case.kernel, options.out, min(options.rounds, 12))
         store.write_text(json.dumps(results, indent=1))
-        print(f"{case.name:28} ours {spell(timed(row.get('ours'))):32} expert {spell(timed(row.get('expert'))):32} "
+        ours, edit = best_of(row)
+        print(f"{case.name:28} ours {spell(timed(ours)):32} {edit} expert {spell(timed(row.get('expert'))):32} "
               f"{row.get('harness') or 'harness ok'} {row.get('patched_harness') or ''} "
               f"{(row.get('expert') or {}).get('fault', '')[-200:]}", flush=True)  # fmt: skip
     write(options.out, results, options.reports)

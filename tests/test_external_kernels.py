@@ -13,7 +13,7 @@ import yaml
 
 from benchmarks.cases import HARNESSES, load_cases
 from benchmarks.external import FetchError, described, digest, fetch
-from benchmarks.results_page import Timed, rows_of, timed, totals, write
+from benchmarks.results_page import Shown, Timed, best_of, rows_of, timed, totals, write
 
 ROOT = Path(__file__).resolve().parent.parent
 PINNED = yaml.safe_load((ROOT / "benchmarks" / "external.yaml").read_text())
@@ -91,6 +91,21 @@ def test_only_what_a_clock_believes_is_counted() -> None:
         "suspect", 9.0, 8.9, 9.1, 100.0, 100.0 / 9.0, "wrong result"
     )
     assert timed({"fault": "a\nno memory"}) == Timed("not-timed", note="no memory")
+
+
+def test_a_variant_is_ours_where_it_is_surely_faster() -> None:
+    def row(ours: dict[str, Any] | None, **variants: dict[str, Any]) -> dict[str, Any]:
+        listed = [{"edit": name, "timing": timing} for name, timing in variants.items()]
+        return {"bottleneck": "latency", "variants": listed} | ({"ours": ours} if ours else {})
+
+    patch = measured(1.5, 0.1)
+    assert best_of(row(patch, close=measured(1.6, 0.05), wrong=measured(3.0, 0.1, ("wrong",)))) == (patch, "")
+    assert best_of(row(patch, good=measured(1.8, 0.1), better=measured(2.0, 0.1)))[1] == "better"
+    assert best_of(row(measured(0.7, 0.01), good=measured(1.2, 0.1)))[1] == "good"
+    assert best_of(row(None, slow=measured(0.9, 0.01), gone={"fault": "no memory"})) == (None, "")
+    shown = {"k": {"gfx950": Shown("gfx950", "builds-now", "emulated", "none", "", ("a",), amd_only=True)}}
+    (tuned,) = rows_of({"k": row(measured(0.7, 0.01), good=measured(1.2, 0.1))}, shown)
+    assert tuned.counted == 1.2 and not tuned.says_nothing and tuned.tuned == "good"
 
 
 def test_unimproved_kernels_pull_the_means_to_one(tmp_path: Path) -> None:

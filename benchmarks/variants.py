@@ -1,0 +1,91 @@
+"""Write the launch numbers that only a clock can choose between, for `benchmarks/run.py --variants DIR` to time.
+
+    python benchmarks/variants.py --patched wavesmith-out/gfx950 --out wavesmith-out/variants [--external DIR]
+
+Without a GPU: each case's patched file (the original, where there is none) is compiled for the target, and the first
+variants that `config-retune` and the other skills that wait for a clock propose and that build become one folder each,
+`DIR/CASE/1`, `DIR/CASE/2`, ... The check's small inputs stand for the large ones, but for the size of the grid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from agent.baseline import measure, take_baseline
+from agent.candidate import Measurement, Proposal
+from agent.events import Progress
+from agent.fix import SkillProposer
+from agent.job import JobRequest, Options
+from benchmarks.cases import Case, load_cases
+from sandbox.errors import WavesmithError
+from sandbox.kernel import load_kernel
+from sandbox.target import load_target
+from skills.facts import Facts
+from skills.skill import load_library
+
+LARGE_GRID = 100_000
+"""Programs of a launch on the inputs that are timed, where a variant may not leave compute units idle."""
+
+
+def start_of(case: Case, patched: Path | None) -> Path:
+    """The file that is varied."""
+    path = patched / case.name / case.kernel.name if patched is not None else case.kernel
+    return path if path.exists() else case.kernel
+
+
+def enlarged(measured: Measurement) -> Measurement:
+    """What was measured, as of large inputs."""
+    facts = measured.facts
+    kernels = {name: known.with_values({"launch.grid_programs": LARGE_GRID}) for name, known in facts.kernels.items()}
+    return replace(measured, facts=Facts(facts.known, facts.missing, kernels))
+
+
+def variants_of(case: Case, start: Path, options: argparse.Namespace) -> list[Proposal]:
+    """The first proposals that wait for a clock and build for the target."""
+    target = load_target(options.target)
+    harness = load_kernel(case.harness) if case.harness is not None else None
+    kernel = load_kernel(start)
+    request = JobRequest(kernel, target, start.name, start.read_bytes(), harness, options=Options(executor="none"))
+    baseline = take_baseline(request, Progress(lambda _: None))
+    offers = SkillProposer(target, load_library(), has_clock=True).propose(enlarged(baseline.measurement), ())
+    found: list[Proposal] = []
+    for proposal in offers.proposals:
+        if len(found) < options.count and proposal.needs_timing and measure(proposal.kernel, request, baseline).builds:
+            found.append(proposal)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--target", default="gfx950")
+    parser.add_argument("--patched", type=Path, help="what `benchmarks/patch_suite.py` wrote")
+    parser.add_argument("--out", type=Path, default=Path("wavesmith-out/variants"))
+    parser.add_argument("--external", type=Path, help="what `benchmarks/external.py fetch` made; its cases too")
+    parser.add_argument("--only", nargs="*", help="names of cases; `suite` or `external` for all of it")
+    parser.add_argument("--count", type=int, default=5, help="variants of a case (default: %(default)s)")
+    options = parser.parse_args()
+    for case in load_cases(options.external, options.only):
+        start = start_of(case, options.patched)
+        try:
+            found = variants_of(case, start, options)
+        except WavesmithError as e:
+            print(f"{case.name:28} {e}", flush=True)
+            continue
+        for number, proposal in enumerate(found, 1):
+            folder = options.out / case.name / str(number)
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(start.parent, folder, ignore=shutil.ignore_patterns("job", "__pycache__"))
+            (folder / case.kernel.name).write_text(proposal.kernel.source)
+            (folder / "edit.json").write_text(json.dumps({"skill": proposal.origin, "edit": proposal.id}))
+        print(f"{case.name:28} {'; '.join(p.id for p in found) or 'nothing waits for a clock'}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
