@@ -4,7 +4,8 @@
 
 Without a GPU: each case's patched file (the original, where there is none) is compiled for the target, and the first
 variants that `config-retune` and the other skills that wait for a clock propose and that build become one folder each,
-`DIR/CASE/1`, `DIR/CASE/2`, ... The check's small inputs stand for the large ones, but for the size of the grid.
+`DIR/CASE/1`, `DIR/CASE/2`, ... The check's small inputs stand for the large ones, but for the size of the grid; with
+`--large` the large ones are recorded, which takes their memory and is what matrix products need.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from agent.baseline import measure, take_baseline
 from agent.candidate import Measurement, Proposal
+from agent.companions import load_with_companions
 from agent.events import Progress
 from agent.fix import SkillProposer
 from agent.job import JobRequest, Options
 from benchmarks.cases import Case, load_cases
+from benchmarks.patch_suite import harness_of as large_harness
 from sandbox.errors import WavesmithError
-from sandbox.kernel import load_kernel
 from sandbox.target import load_target
 from skills.facts import Facts
 from skills.skill import load_library
@@ -47,19 +49,38 @@ def enlarged(measured: Measurement) -> Measurement:
     return replace(measured, facts=Facts(facts.known, facts.missing, kernels))
 
 
+def harness_of(case: Case, options: argparse.Namespace) -> Path | None:
+    """What calls the kernel: with the inputs that are timed, where `--large` asks for them."""
+    if not options.large:
+        return case.harness
+    folder = options.out / case.name
+    folder.mkdir(parents=True, exist_ok=True)
+    return Path(large_harness(case, folder, True)[1])
+
+
 def variants_of(case: Case, start: Path, options: argparse.Namespace) -> list[Proposal]:
-    """The first proposals that wait for a clock and build for the target."""
+    """The first proposals that wait for a clock, build for the target, and spill no more than before."""
     target = load_target(options.target)
-    harness = load_kernel(case.harness) if case.harness is not None else None
-    kernel = load_kernel(start)
+    path = harness_of(case, options)
+    harness = load_with_companions(path) if path is not None else None
+    kernel = load_with_companions(start)
     request = JobRequest(kernel, target, start.name, start.read_bytes(), harness, options=Options(executor="none"))
     baseline = take_baseline(request, Progress(lambda _: None))
     offers = SkillProposer(target, load_library(), has_clock=True).propose(enlarged(baseline.measurement), ())
     found: list[Proposal] = []
     for proposal in offers.proposals:
-        if len(found) < options.count and proposal.needs_timing and measure(proposal.kernel, request, baseline).builds:
-            found.append(proposal)
+        if len(found) == options.count:
+            break
+        if proposal.needs_timing:
+            after = measure(proposal.kernel, request, baseline)
+            if after.builds and spills(after) <= spills(baseline.measurement):
+                found.append(proposal)
     return found
+
+
+def spills(measured: Measurement) -> float:
+    """The most vector registers that a kernel of the file spills."""
+    return max((known.number("vgpr_spill_count") or 0.0 for known in measured.facts.kernels.values()), default=0.0)
 
 
 def main() -> None:
@@ -69,6 +90,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("wavesmith-out/variants"))
     parser.add_argument("--external", type=Path, help="what `benchmarks/external.py fetch` made; its cases too")
     parser.add_argument("--only", nargs="*", help="names of cases; `suite` or `external` for all of it")
+    parser.add_argument("--large", action="store_true", help="record the inputs that are timed")
     parser.add_argument("--count", type=int, default=5, help="variants of a case (default: %(default)s)")
     options = parser.parse_args()
     for case in load_cases(options.external, options.only):

@@ -129,7 +129,7 @@ class InputBuilder:
             elif variant["permute"]:
                 tensor.copy_(_permuted(tensor, generator))
         if sizes and not dtype.is_floating_point and dtype != torch.bool:
-            tensor.copy_(_into_range(tensor, sizes))
+            tensor.copy_(_into_range(tensor, tensor, sizes))
         return tensor
 
     def _float_values(
@@ -201,10 +201,10 @@ class InputBuilder:
         if dtype.is_floating_point:
             tensor.copy_(self._float_values(record, shape, variant, generator))
             return tensor
-        old = self._as_recorded(record)
+        old = part = self._as_recorded(record)
         for d, n in enumerate(shape):
-            old = old.index_select(d, torch.arange(n, device=old.device) % max(1, old.shape[d]))
-        tensor.copy_(_into_range(old, sizes))
+            part = part.index_select(d, torch.arange(n, device=old.device) % max(1, old.shape[d]))
+        tensor.copy_(_into_range(part, old, sizes))
         return tensor
 
     # --- Python values ----------------------------------------------------------------------------------------------
@@ -293,12 +293,16 @@ def _sorted(tensor: Any) -> bool:
     return bool(flat.numel() > 1 and (flat[1:] >= flat[:-1]).all())
 
 
-def _into_range(tensor: Any, sizes: Mapping[int, int]) -> Any:
-    """Indices and offsets into a dimension that shrank: an end stays the end, an index wraps around."""
+def _into_range(tensor: Any, recorded: Any, sizes: Mapping[int, int]) -> Any:
+    """Indices and offsets into a dimension that shrank: an end stays the end, an index wraps around.
+
+    Which of them it is, `recorded` tells, of which the tensor may be a part: offsets reach the dimension's old size. In
+    a part of them an offset past the end is the end, too, or they would fall, and rows would be written by several.
+    """
     if tensor.numel() == 0 or tensor.dtype == torch.bool or tensor.is_floating_point() or tensor.is_complex():
         return tensor
     result = tensor.clone()
-    top = int(tensor.max())
+    top = int(recorded.max())
     for old, new in sizes.items():
         if new < old and top == old:
             result = result.clamp(max=new)

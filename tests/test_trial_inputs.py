@@ -109,6 +109,11 @@ def test_other_sizes_reach_tensors_offsets_and_numbers():
     assert args[3].shape == (7,)
 
 
+def test_a_part_of_the_offsets_stays_sorted_where_both_shrink():
+    _, inputs = build(InputVariant("x", "sizes", 3, "normal", sizes={10: 5, 4: 3}))
+    assert inputs.tensors["args.2"].tolist() == [0, 3, 5], "7 is past the end, not 2 again"
+
+
 def test_scalars_and_flags():
     builder, inputs = build(InputVariant("x", "scalars", 3, "normal", scalars=True, flip="kwargs.causal"))
     assert builder.assemble(inputs, None)[2] == {"n": 10, "eps": 0.375, "causal": False}
