@@ -23,7 +23,7 @@ from skills.fold import (
     indented,
     program_ids,
 )
-from skills.idioms import active_lanes, base_param, names_in, order_arguments, taken_names, tl_call
+from skills.idioms import active_lanes, assignments, base_param, names_in, order_arguments, taken_names, tl_call
 from skills.literals import int_value
 from skills.names import fresh_name
 from skills.skill import Refusal, Site
@@ -71,12 +71,13 @@ class _Strip:
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
-    """Strips of eight blocks, and of more where a clock can tell."""
+    """Strips of eight blocks; longer ones, and of blocks that are summed to one number, where a clock can tell."""
     source = parse_triton(kernel)
     name = str(facts["kernel.name"])
     function = source.functions.get(name)
     if function is None or _is_out_of_reach(source, function):
         return
+    reduced = _is_one_sum(source, function)
     known = {p: next(iter(d)) for p, d in facts.pairs("launch.pointer_dtypes").items() if len(d) == 1}
     for axis in _axes(source, function):
         for blocks in _BLOCKS:
@@ -84,7 +85,7 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
             if _edited(kernel, name, axis, blocks, known) is not None:
                 counters = {p: d for p, d in known.items() if d in _SUMS}
                 label = f"{blocks} blocks of grid axis {axis}"
-                timed = blocks > _BLOCKS[0]
+                timed = reduced or blocks > _BLOCKS[0]
                 yield Site(source.line(function.node), label, name, variant | counters, needs_timing=timed)
 
 
@@ -111,6 +112,21 @@ def _is_out_of_reach(source: TritonSource, function: JitFunction) -> bool:
         for kinds in (_ATOMICS, ("load", "store"))
     )  # fmt: skip
     return None in counters or None in others or bool(counters & others)
+
+
+def _is_one_sum(source: TritonSource, function: JitFunction) -> bool:
+    """Whether an atomic adds the sum of a whole block to one address: every turn of the loop would end in a barrier,
+    and a larger block may be the better way."""
+    params = {p.name for p in function.params}
+    for call in (c for n in walk(function.node.body) if (c := tl_call(source, n, "atomic_add")) is not None):
+        pointer, value = argument(call, "pointer", 0), argument(call, "val", 1)
+        single = pointer is not None and isinstance(pointer.value, cst.Name) and pointer.value.value in params
+        given = [value.value] if value is not None else []
+        if given and isinstance(given[0], cst.Name):
+            given = list(assignments(source, function.node.body, given[0].value))
+        if single and any(tl_call(source, g, "sum") is not None for g in given):
+            return True
+    return False
 
 
 def _axes(source: TritonSource, function: JitFunction) -> list[int]:
