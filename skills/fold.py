@@ -157,6 +157,32 @@ def grid_elements(source: TritonSource, launch: Launch) -> list[cst.BaseExpressi
     return None
 
 
+def grid_is_shared(source: TritonSource, launch: Launch) -> bool:
+    """Whether the grid has a variable that others read than launches of this kernel: its value is not ours to edit."""
+    name = dotted_name(launch.grid)
+    if name is None or launch.host is None:
+        return False
+    alike = [o for o in source.launches if o.host is launch.host and o.kernel == launch.kernel]
+    own = {id(n) for o in alike for n in walk(o.call.func)}
+    named = [n for n in walk(launch.host.body) if isinstance(n, cst.Name) and n.value == name and id(n) not in own]
+    return any(not isinstance(source.parent(n), cst.AssignTarget | cst.FunctionDef) for n in named)
+
+
+def grid_locals(source: TritonSource, launch: Launch) -> set[str]:
+    """Names that only the grid's own function knows, as `meta` of a lambda: the launch's arguments cannot name them."""
+    grid = grid_expression(source, launch)
+    functions: list[cst.Lambda | cst.FunctionDef] = [n for n in walk(grid) if isinstance(n, cst.Lambda)]
+    if launch.host is not None:
+        inner = [n for n in walk(launch.host.body) if isinstance(n, cst.FunctionDef)]
+        functions += [n for n in inner if n.name.value == dotted_name(launch.grid)]
+    known: set[str] = set()
+    for function in functions:
+        known |= {p.name.value for p in (*function.params.params, *function.params.kwonly_params)}
+        targets = [n.target for n in walk(function.body) if isinstance(n, cst.AssignTarget)]
+        known |= {n.value for t in targets for n in walk(t) if isinstance(n, cst.Name)}
+    return known
+
+
 def divided(source: TritonSource, element: cst.BaseExpression, divisor: str, *, rounded_up: bool) -> Edit:
     """Edit of a grid axis: `E // d`, or `triton.cdiv(E, d)` where a rest may remain."""
     text = source.code(element)

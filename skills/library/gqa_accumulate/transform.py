@@ -21,6 +21,7 @@ from skills.fold import (
     dependent,
     divided,
     grid_elements,
+    grid_is_shared,
     host_text,
     indented,
     program_ids,
@@ -387,7 +388,7 @@ def _host_edits(source: TritonSource, function: JitFunction, group: _Group) -> l
     for launch in source.launches_of(function.name):
         elements = grid_elements(source, launch)
         size = host_text(source, function, launch, group.divisor)
-        if elements is None or size is None or group.program.axis >= len(elements):
+        if elements is None or size is None or group.program.axis >= len(elements) or grid_is_shared(source, launch):
             return None
         edits.append(
             divided(

@@ -10,7 +10,17 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import Edit, add_argument, append_param, apply_edits, replace, tl_name
 from skills.facts import Facts
-from skills.fold import Body, ProgramId, body_of, dependent, grid_elements, indented, program_ids
+from skills.fold import (
+    Body,
+    ProgramId,
+    body_of,
+    dependent,
+    grid_elements,
+    grid_is_shared,
+    grid_locals,
+    indented,
+    program_ids,
+)
 from skills.idioms import bound_argument, names_in, tl_call
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, dotted_name, parse_triton, walk
@@ -55,7 +65,7 @@ def _edits(source: TritonSource, function: JitFunction) -> list[Edit] | None:
             return None
         given = bound_argument(function, launch, device)
         tensor = dotted_name(given) if given is not None else None
-        if tensor is None or names_in(elements[0]) & {"meta", "META"}:
+        if tensor is None or grid_is_shared(source, launch) or names_in(elements[0]) & grid_locals(source, launch):
             return None
         units = f"torch.cuda.get_device_properties({tensor}.device).multi_processor_count"
         edits.append(replace(source, elements[0], f"min({source.code(elements[0])}, {units})"))

@@ -16,6 +16,8 @@ from skills.fold import (
     dependent,
     divided,
     grid_elements,
+    grid_is_shared,
+    grid_locals,
     indented,
     program_ids,
     unused,
@@ -168,10 +170,10 @@ def _host_edits(source: TritonSource, function: JitFunction, found: ProgramScatt
     edits: list[Edit] = []
     for launch in source.launches_of(function.name):
         elements = grid_elements(source, launch)
-        if elements is None or found.program.axis >= len(elements):
+        if elements is None or found.program.axis >= len(elements) or grid_is_shared(source, launch):
             return None
         element = elements[found.program.axis]
-        if "meta" in names_in(element) or any(a.star for a in launch.call.args):
+        if names_in(element) & grid_locals(source, launch) or any(a.star for a in launch.call.args):
             return None
         edits.append(divided(source, element, str(RUN), rounded_up=True))
         edits.append(add_argument(source, launch.call, f"{found.total}={source.code(element)}"))

@@ -10,17 +10,17 @@ def bounds_check(indices_ptr, offsets_ptr, warnings_ptr, rows, BLOCK: tl.constex
     begin = tl.load(offsets_ptr + table)
     end = tl.load(offsets_ptr + table + 1)
     first_block = tl.program_id(1) * 8
-    strip_total = tl.zeros(warnings_ptr.shape, tl.int32)
+    strip = tl.zeros((BLOCK,), tl.int32)
     for block in range(first_block, tl.minimum(first_block + 8, n_blocks)):
         # the block's part of the table
         offs = begin + block * BLOCK + tl.arange(0, BLOCK)
         live = offs < end
         index = tl.load(indices_ptr + offs, mask=live, other=0)
         bad = live & ((index < 0) | (index >= rows))
-        total = tl.sum(bad.to(tl.int32))
-        strip_total += total
+        strip += bad.to(tl.int32)
         tl.store(indices_ptr + offs, tl.zeros((BLOCK,), tl.int64), mask=bad)
-    tl.atomic_add(warnings_ptr, strip_total, mask=strip_total != 0, sem="relaxed")
+    total = tl.sum(strip)
+    tl.atomic_add(warnings_ptr, total, mask=total != 0, sem="relaxed")
 
 
 def run(indices, offsets, warnings, rows, longest):
