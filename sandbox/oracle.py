@@ -180,7 +180,7 @@ def read_tensor(stored: StoredWorkload, record: TensorRecord) -> TensorValue | N
 
 def unwritten(value: TensorValue) -> Booleans:
     """Which elements still hold the pattern that memory without a value was filled with."""
-    raw = np.ascontiguousarray(value.data)
+    raw = np.asarray(value.data, order="C")  # a scalar stays one
     if raw.size == 0 or raw.dtype == np.bool_:
         return np.zeros(raw.shape, np.bool_)
     size = raw.dtype.itemsize

@@ -236,3 +236,7 @@ def test_elements_that_nobody_wrote_are_found_in_every_type(dtype):
     assert np.argwhere(unwritten(TensorValue(dtype, (4, 3), (1, 4), data.T))).tolist() == (
         [] if dtype == "bool" else [[2, 1], [3, 1]]
     )
+    for poisoned in (False, True):
+        scalar = np.frombuffer(bytes([POISON_BYTE * poisoned]) * data.itemsize, dtype)[0]
+        one = unwritten(TensorValue(dtype, (), (), np.array(scalar)))
+        assert one.shape == () and bool(one) == (poisoned and dtype != "bool"), "a mean loss has no axis"
