@@ -13,7 +13,7 @@ from skills.triton_source import JitFunction, TritonSource, argument
 
 Axis = frozenset[int]
 _SAME = ("zeros", "full", "zeros_like", "program_id", "num_programs")
-_LANEWISE = (
+LANEWISE = (
     "load", "where", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "maximum", "minimum", "floor", "ceil",
     "cdiv", "cast", "clamp", "fma",
 )  # fmt: skip
@@ -92,7 +92,7 @@ class Axes:
             return self._varying(given.value, open_names) if same_rank or not self._ranks.of(given.value) else None
         if tl_call(self._source, node, "expand_dims") is not None and given is not None:
             return self._expanded(node, given.value, open_names)
-        if tl_call(self._source, node, *_LANEWISE) is not None:
+        if tl_call(self._source, node, *LANEWISE) is not None:
             values = [a.value for a in node.args if not isinstance(a.value, cst.Attribute | cst.SimpleString)]
             return self._union(values, open_names)
         if tl_call(self._source, node, *_REDUCTIONS) is not None and given is not None:

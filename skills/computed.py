@@ -10,14 +10,8 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 
 from skills.edit import Edit, insert_before
-from skills.idioms import names_in
+from skills.idioms import assigned, is_docstring, names_in
 from skills.triton_source import Launch, TritonSource, dotted_name, walk
-
-
-def operand(source: TritonSource, node: cst.BaseExpression) -> str:
-    """The text of an expression, fit to stand beside an operator."""
-    text = source.code(node)
-    return text if isinstance(node, cst.Name | cst.Attribute | cst.Integer | cst.Call) else f"({text})"
 
 
 def is_scaled(source: TritonSource, launch: Launch, node: cst.BaseExpression) -> bool:
@@ -64,7 +58,7 @@ def scale_variable(source: TritonSource, launch: Launch, name: str, template: st
     if not statements:
         if name not in {p.name.value for p in host.params.params}:
             return None
-        body = [s for s in host.body.body if not _is_docstring(s)]
+        body = [s for s in host.body.body if not is_docstring(s)]
         return insert_before(source, body[0], [line]) if body else None
     if any(source.span(s)[0] >= source.span(launch.call)[0] for s in statements):
         return None
@@ -85,11 +79,6 @@ def _next_towards(source: TritonSource, launch: Launch, statement: cst.CSTNode) 
     return None
 
 
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
-
-
 def _given(
     source: TritonSource, launch: Launch, name: str | None
 ) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression | None]]:
@@ -97,13 +86,8 @@ def _given(
     if launch.host is None or name is None:
         return
     for node in walk(launch.host.body):
-        if isinstance(node, cst.Assign):
-            targets: list[cst.BaseExpression] = [t.target for t in node.targets]
-        elif isinstance(node, cst.AnnAssign | cst.AugAssign):
-            targets = [node.target]
-        else:
-            continue
+        targets, value = assigned(node)
         if name in {dotted_name(t) for t in targets}:
-            yield source.statement(node), node.value
+            yield source.statement(node), value
         elif any(isinstance(t, cst.Tuple) and name in {dotted_name(e.value) for e in t.elements} for t in targets):
             yield source.statement(node), None

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from skills.edit import Edit, replace
-from skills.idioms import bound_argument, names_in, needs_parentheses, taken_names, tl_call
+from skills.edit import Edit, add_argument, replace
+from skills.idioms import bound_argument, names_in, needs_parentheses, program_axis, taken_names, tl_call
 from skills.knobs import grid_expression
-from skills.literals import int_value
 from skills.names import fresh_name
-from skills.triton_source import JitFunction, Launch, TritonSource, argument, dotted_name, walk
+from skills.triton_source import JitFunction, Launch, TritonSource, dotted_name, walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,8 +93,7 @@ def program_ids(source: TritonSource, body: Body) -> list[ProgramId]:
         if not isinstance(small, cst.Assign) or len(small.targets) != 1:
             continue
         call = tl_call(source, small.value, "program_id")
-        axis = argument(call, "axis", 0) if call is not None else None
-        number = int_value(axis.value) if axis is not None else None
+        number = program_axis(call) if call is not None else None
         name = dotted_name(small.targets[0].target)
         if number is not None and name is not None:
             found.append(ProgramId(name, number, index))
@@ -110,6 +108,11 @@ def dependent(body: Body, start: set[str], fixed: frozenset[str] = frozenset()) 
         if not more:
             return frozenset(names)
         names |= more
+
+
+def varies(statement: Statement, varying: frozenset[str]) -> bool:
+    """Whether a statement is another for each program: it gives such a name a value, or only reads one."""
+    return bool(statement.writes & varying or (statement.reads & varying and not statement.writes))
 
 
 def closure(body: Body, names: set[str]) -> frozenset[str]:
@@ -190,6 +193,22 @@ def divided(source: TritonSource, element: cst.BaseExpression, divisor: str, *, 
         return replace(source, element, f"triton.cdiv({text}, {divisor})")
     left = f"({text})" if needs_parentheses(element) else text
     return replace(source, element, f"{left} // {divisor}")
+
+
+def shrink_axis(source: TritonSource, function: JitFunction, axis: int, by: int, total: str) -> list[Edit] | None:
+    """Every launch of a kernel with one axis of its grid divided by `by`, rounded up, and the length it had given as
+    `total`; None where a launch does not show its grid, or where others read it."""
+    edits: list[Edit] = []
+    for launch in source.launches_of(function.name):
+        elements = grid_elements(source, launch)
+        if elements is None or axis >= len(elements) or grid_is_shared(source, launch):
+            return None
+        element = elements[axis]
+        if names_in(element) & grid_locals(source, launch) or any(a.star for a in launch.call.args):
+            return None
+        edits.append(divided(source, element, str(by), rounded_up=True))
+        edits.append(add_argument(source, launch.call, f"{total}={source.code(element)}"))
+    return edits or None
 
 
 def host_text(source: TritonSource, function: JitFunction, launch: Launch, expression: str) -> str | None:

@@ -73,7 +73,7 @@ def first_tiles(
     loop: GemmLoop, current: Mapping[str, int], facts: Facts, target: Target, most: int
 ) -> list[dict[str, int]]:
     """Knobs of the `most` tiles that the analytic model puts first and the target's LDS holds, best first."""
-    sizes = {name: max(0, *map(int, values)) for name, values in facts.pairs("launch.integers").items()}
+    sizes = facts.largest("launch.integers")
     dtypes = {_DTYPES[d] for d in facts.names("launch.arg_dtypes") if d in _DTYPES}
     if not {loop.m, loop.n, loop.k} <= sizes.keys() or not dtypes:
         return []

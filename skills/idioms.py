@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from skills.literals import int_value
 from skills.triton_source import TL, JitFunction, Launch, TritonSource, argument, dict_items, dotted_name, walk
 
+ATOMICS = tuple(f"atomic_{k}" for k in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
 _VENDOR = re.compile(r"hip|cuda|rocm|\bamd|nvidia|capability|hopper|blackwell|\bsm_?\d+|backend", re.IGNORECASE)
 
 
@@ -47,6 +49,12 @@ def tl_call(source: TritonSource, node: cst.CSTNode, *names: str) -> cst.Call | 
     if name is None or not name.startswith(f"{TL}."):
         return None
     return node if name.removeprefix(f"{TL}.").removeprefix("math.") in names else None
+
+
+def program_axis(call: cst.Call) -> int | None:
+    """The grid axis that a `tl.program_id` or `tl.num_programs` asks for; None where it is no literal."""
+    axis = argument(call, "axis", 0)
+    return int_value(axis.value) if axis is not None else None
 
 
 def method_call(node: cst.CSTNode, name: str) -> cst.Call | None:
@@ -92,17 +100,27 @@ def operand(source: TritonSource, node: cst.CSTNode) -> str:
     return f"({text})" if needs_parentheses(node) else text
 
 
+def assigned(node: cst.CSTNode) -> tuple[list[cst.BaseExpression], cst.BaseExpression | None]:
+    """The targets of an assignment, plain, annotated or augmented, and its value; no targets for any other node."""
+    if isinstance(node, cst.Assign):
+        return [t.target for t in node.targets], node.value
+    if isinstance(node, cst.AnnAssign | cst.AugAssign):
+        return [node.target], node.value
+    return [], None
+
+
 def assignments(source: TritonSource, within: cst.CSTNode, name: str) -> Iterator[cst.BaseExpression]:
     """Every value assigned to a plain name below a node, augmented assignments included."""
     for node in walk(within):
-        if isinstance(node, cst.Assign):
-            targets = [t.target for t in node.targets]
-        elif isinstance(node, cst.AnnAssign | cst.AugAssign):
-            targets = [node.target]
-        else:
-            continue
-        if node.value is not None and any(dotted_name(t) == name for t in targets):
-            yield node.value
+        targets, value = assigned(node)
+        if value is not None and any(dotted_name(t) == name for t in targets):
+            yield value
+
+
+def is_docstring(statement: cst.CSTNode) -> bool:
+    """Whether a statement is nothing but a string."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
 
 
 def result_unread(source: TritonSource, function: JitFunction, call: cst.Call) -> bool:

@@ -13,9 +13,9 @@ from functools import lru_cache
 import libcst as cst
 
 from sandbox.kernel import Kernel
-from skills.computed import followed, is_scaled, operand, scale_variable
+from skills.computed import followed, is_scaled, scale_variable
 from skills.edit import Edit, add_argument, add_element, apply_edits, replace, set_keyword
-from skills.idioms import assignments, bound_argument, spread_dicts, tl_call
+from skills.idioms import assignments, bound_argument, operand, program_axis, spread_dicts, tl_call
 from skills.literals import int_value, string_value
 from skills.skill import Site
 from skills.triton_source import (
@@ -306,8 +306,7 @@ def _id_axis(source: TritonSource, function: JitFunction, node: cst.BaseExpressi
     if call is None and isinstance(node, cst.Name):
         given = list(assignments(source, function.node.body, node.value))
         call = tl_call(source, given[0], "program_id") if len(given) == 1 else None
-    axis = argument(call, "axis", 0) if call is not None else None
-    return int_value(axis.value) if axis is not None else None
+    return program_axis(call) if call is not None else None
 
 
 def _cdivs(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

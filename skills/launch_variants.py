@@ -17,7 +17,7 @@ import libcst as cst
 
 from sandbox.target import Target
 from skills.facts import Facts
-from skills.idioms import names_in, tl_call
+from skills.idioms import assigned, names_in, tl_call
 from skills.knobs import grid_tied, tile_names
 from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, walk
 
@@ -171,13 +171,8 @@ def _names_along(source: TritonSource, function: JitFunction, tile: str) -> set[
     while len(along) != before:
         before = len(along)
         for node in walk(function.node.body):
-            if isinstance(node, cst.Assign):
-                targets = [t.target for t in node.targets]
-            elif isinstance(node, cst.AnnAssign | cst.AugAssign):
-                targets = [node.target]
-            else:
-                continue
-            if node.value is not None and _along(source, node.value, tile, along):
+            targets, value = assigned(node)
+            if value is not None and _along(source, value, tile, along):
                 along |= {n.value for t in targets for n in walk(t) if isinstance(n, cst.Name)}
     return along
 

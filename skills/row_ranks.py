@@ -14,7 +14,7 @@ from enum import IntFlag
 import libcst as cst
 
 from skills.edit import Edit, add_argument, insert_after, insert_before, replace, tl_name
-from skills.idioms import method_call, result_unread
+from skills.idioms import method_call, program_axis, result_unread
 from skills.literals import int_value
 from skills.triton_source import TL, JitFunction, TritonSource, argument, dotted_name
 
@@ -320,8 +320,7 @@ class _Ranks:
         """What is made here and not computed: ids, columns, blocks of one value."""
         tl = tl_name(self._source)
         if name in ("program_id", "num_programs"):
-            axis = argument(call, "axis", 0)
-            number = int_value(axis.value) if axis is not None else None
+            number = program_axis(call)
             if number is None or (number == self._axis and name == "num_programs"):
                 raise _NotPackableError("it reads the number of programs")
             if number == self._axis:

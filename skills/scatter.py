@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from skills.address import targets_of
+from skills.address import alone, targets_of
 from skills.edit import tl_name
 from skills.facts import Facts
 from skills.idioms import (
+    ATOMICS,
     active_lanes,
     assignments,
     base_param,
@@ -24,7 +25,6 @@ from skills.idioms import (
 from skills.rank import Ranks
 from skills.triton_source import JitFunction, TritonSource, argument, walk
 
-_ATOMICS = tuple(f"atomic_{k}" for k in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
 _NARROW = frozenset({"float32", "float16", "bfloat16"})
 _EXACT = frozenset({"float64", "int32", "int64", "uint32", "uint64"})
 
@@ -51,14 +51,12 @@ class Scatter:
 def scatter_of(source: TritonSource, function: JitFunction) -> Scatter | None:
     """The kernel's scatter; None where it has another atomic, or reads or writes the buffer in another way."""
     calls = [n for f in source.callees(function) for n in walk(f.node.body) if isinstance(n, cst.Call)]
-    atomics = [c for c in calls if tl_call(source, c, *_ATOMICS) is not None]
+    atomics = [c for c in calls if tl_call(source, c, *ATOMICS) is not None]
     if len(atomics) != 1 or tl_call(source, atomics[0], "atomic_add") is None:
         return None
     call = atomics[0]
-    line = source.parent(source.parent(call))
-    alone = isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1
     pointer, value = argument(call, "pointer", 0), argument(call, "val", 1)
-    if pointer is None or value is None or not alone or not isinstance(source.parent(call), cst.Expr):
+    if pointer is None or value is None or not alone(source, call):
         return None
     buffer = base_param(source, function, pointer.value)
     if buffer is None or any(a.star for a in call.args) or source.in_jit(call) is not function:

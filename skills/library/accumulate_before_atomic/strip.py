@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from skills.fold import Body, Statement, block_of, body_of, dependent, program_ids
-from skills.idioms import active_lanes, base_param, names_in, tl_call
-from skills.literals import int_value
+from skills.address import alone
+from skills.fold import Body, Statement, block_of, body_of, dependent, program_ids, varies
+from skills.idioms import ATOMICS, active_lanes, base_param, names_in, program_axis, tl_call
 from skills.shapes import Shapes
 from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, walk
 
-_OTHERS = ("atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor", "atomic_xchg", "atomic_cas")
-ATOMICS = ("atomic_add", *_OTHERS)
 SUMS = {"float32": "float32", "float16": "float32", "bfloat16": "float32", "int32": "int32", "int64": "int64"}
 """Types of counters, and of the sums that are added to them."""
 
@@ -79,7 +77,7 @@ def strip_of(source: TritonSource, function: JitFunction, axis: int, known: Mapp
 def ids_of(source: TritonSource, function: JitFunction, axis: int) -> list[cst.Call]:
     """The calls of `tl.program_id` for an axis."""
     found = [c for n in walk(function.node.body) if (c := tl_call(source, n, "program_id")) is not None]
-    return [c for c in found if (a := argument(c, "axis", 0)) is not None and int_value(a.value) == axis]
+    return [c for c in found if program_axis(c) == axis]
 
 
 def _branch(
@@ -128,15 +126,10 @@ def _reorders(source: TritonSource, body: Body, varying: frozenset[str]) -> bool
         nodes = list(walk(statement.node))
         stores = any(tl_call(source, n, "store") is not None for n in nodes)
         loads = any(tl_call(source, n, "load") is not None for n in nodes)
-        if not changes(statement, varying) and (stores or (loads and stored)):
+        if not varies(statement, varying) and (stores or (loads and stored)):
             return True
         stored = stored or stores
     return False
-
-
-def changes(statement: Statement, varying: frozenset[str]) -> bool:
-    """Whether a statement is another for each block."""
-    return bool(statement.writes & varying or (statement.reads & varying and not statement.writes))
 
 
 def _sum(
@@ -145,9 +138,10 @@ def _sum(
 ) -> Sum | None:  # fmt: skip
     """The atomic as a sum over blocks; None where it is none."""
     statement = next((s for s in body.statements if source.statement(call) is s.node), None)
-    alone = isinstance(source.parent(call), cst.Expr) and tl_call(source, call, "atomic_add") is not None
     pointer, value, mask = argument(call, "pointer", 0), argument(call, "val", 1), active_lanes(source, call, 2)
-    if not alone or statement is None or pointer is None or value is None:
+    if statement is None or not alone(source, call) or tl_call(source, call, "atomic_add") is None:
+        return None
+    if pointer is None or value is None:
         return None
     dtype = SUMS.get(known.get(base_param(source, function, pointer.value) or "", ""))
     own = {value.value.value} if isinstance(value.value, cst.Name) else set()
@@ -166,9 +160,8 @@ def _tile(
     be told: it is kept instead of its sum, so that lanes meet once, behind the loop."""
     name = dotted_name(value)
     writers = [s for s in body.statements if name in s.writes]
-    small = (
-        writers[0].node.body[0] if len(writers) == 1 and isinstance(writers[0].node, cst.SimpleStatementLine) else None
-    )
+    line = writers[0].node if len(writers) == 1 else None
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
     total = tl_call(source, small.value, "sum") if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
     uses = [n for n in walk(function.node.body) if isinstance(n, cst.Name) and n.value == name]
     read = [n for n in walk(call) if isinstance(n, cst.Name) and n.value == name]

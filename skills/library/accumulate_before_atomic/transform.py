@@ -9,22 +9,29 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.edit import Edit, add_argument, append_param, apply_edits, insert_before, replace, tl_name
+from skills.edit import Edit, append_param, apply_edits, insert_before, replace, tl_name
 from skills.facts import Facts
 from skills.fold import (
     Body,
     Statement,
     body_of,
-    divided,
-    grid_elements,
-    grid_is_shared,
-    grid_locals,
     indented,
     program_ids,
+    shrink_axis,
+    varies,
 )
-from skills.idioms import assignments, base_param, names_in, order_arguments, taken_names, tl_call
-from skills.library.accumulate_before_atomic.strip import ATOMICS, SUMS, Strip, Sum, Tile, changes, ids_of, strip_of
-from skills.literals import int_value
+from skills.idioms import (
+    ATOMICS,
+    assignments,
+    base_param,
+    is_docstring,
+    names_in,
+    order_arguments,
+    program_axis,
+    taken_names,
+    tl_call,
+)
+from skills.library.accumulate_before_atomic.strip import SUMS, Strip, Sum, Tile, ids_of, strip_of
 from skills.names import fresh_name
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, parse_triton, walk
@@ -42,14 +49,15 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
         return
     reduced = _is_one_sum(source, function)
     known = {p: next(iter(d)) for p, d in facts.pairs("launch.pointer_dtypes").items() if len(d) == 1}
+    counters = {p: d for p, d in known.items() if d in SUMS}
     for axis in _axes(source, function):
+        if _edited(kernel, name, axis, _BLOCKS[0], known) is None:
+            continue
         for blocks in _BLOCKS:
-            variant: dict[str, bool | int | float | str] = {"axis": axis, "blocks": blocks}
-            if _edited(kernel, name, axis, blocks, known) is not None:
-                counters = {p: d for p, d in known.items() if d in SUMS}
-                label = f"{blocks} blocks of grid axis {axis}"
-                timed = reduced or blocks > _BLOCKS[0]
-                yield Site(source.line(function.node), label, name, variant | counters, needs_timing=timed)
+            variant: dict[str, bool | int | float | str] = {"axis": axis, "blocks": blocks, **counters}
+            label = f"{blocks} blocks of grid axis {axis}"
+            timed = reduced or blocks > _BLOCKS[0]
+            yield Site(source.line(function.node), label, name, variant, needs_timing=timed)
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
@@ -97,8 +105,7 @@ def _axes(source: TritonSource, function: JitFunction) -> list[int]:
     found: dict[int, bool] = {}
     scaled = _tiled_ids(source, function)
     for call in (c for n in walk(function.node.body) if (c := tl_call(source, n, "program_id")) is not None):
-        given = argument(call, "axis", 0)
-        axis = int_value(given.value) if given is not None else None
+        axis = program_axis(call)
         if axis is None:
             return []
         found[axis] = found.get(axis, False) or call in scaled
@@ -132,19 +139,12 @@ def _edited(kernel: Kernel, name: str, axis: int, blocks: int, known: Mapping[st
         return None
     taken = taken_names(function.node)
     total = fresh_name(_TOTAL, taken)
-    edits = [append_param(source, function, total)]
-    for launch in source.launches_of(name):
-        elements = grid_elements(source, launch)
-        if elements is None or axis >= len(elements) or any(a.star for a in launch.call.args):
-            return None
-        if names_in(elements[axis]) & grid_locals(source, launch) or grid_is_shared(source, launch):
-            return None
-        edits.append(divided(source, elements[axis], str(blocks), rounded_up=True))
-        edits.append(add_argument(source, launch.call, f"{total}={source.code(elements[axis])}"))
-    if len(edits) == 1:
+    host = shrink_axis(source, function, axis, blocks, total)
+    if host is None:
         return None
     text = "".join(_emit(source, strip, blocks, total, taken))
-    return apply_edits(kernel, source, [*edits, Edit(strip.body.start, strip.body.end, text)])
+    body = Edit(strip.body.start, strip.body.end, text)
+    return apply_edits(kernel, source, [append_param(source, function, total), *host, body])
 
 
 def _with_named_id(kernel: Kernel, name: str, axis: int) -> Kernel:
@@ -156,17 +156,12 @@ def _with_named_id(kernel: Kernel, name: str, axis: int) -> Kernel:
         return kernel
     calls = ids_of(source, function, axis)
     block = fresh_name("block", taken_names(function.node))
-    first = next((s.node for s in body.statements if not _is_docstring(s.node)), None)
+    first = next((s.node for s in body.statements if not is_docstring(s.node)), None)
     if first is None or not calls:
         return kernel
     edits = [replace(source, c, block) for c in calls]
     edits.append(insert_before(source, first, [f"{block} = {source.code(calls[0])}"]))
     return apply_edits(kernel, source, edits) or kernel
-
-
-def _is_docstring(node: cst.CSTNode) -> bool:
-    small = node.body[0] if isinstance(node, cst.SimpleStatementLine) else None
-    return isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString | cst.ConcatenatedString)
 
 
 def _emit(source: TritonSource, strip: Strip, blocks: int, total: str, taken: set[str]) -> Iterator[str]:
@@ -201,7 +196,7 @@ def _id_of(source: TritonSource, statement: Statement) -> tuple[str | None, int 
 
 def _is_inside(statement: Statement, strip: Strip) -> bool:
     holds = statement.node is strip.branch or any(s.statement is statement for s in strip.sums)
-    return holds or changes(statement, strip.varying)
+    return holds or varies(statement, strip.varying)
 
 
 def _around(

@@ -12,6 +12,7 @@ from sandbox.target import Target
 from skills.edit import Edit, apply_edits, insert_before, replace, tl_name
 from skills.facts import Facts
 from skills.idioms import (
+    ATOMICS,
     active_lanes,
     base_param,
     operand,
@@ -29,8 +30,7 @@ from skills.uniform import Uniformity
 
 _SIGNED = ("int32", "int64")
 _INTEGERS = (*_SIGNED, "uint32", "uint64")
-_ATOMICS = tuple(f"atomic_{k}" for k in ("add", "max", "min", "and", "or", "xor", "xchg", "cas"))
-_ACCESSES = ("load", "store", *_ATOMICS)
+_ACCESSES = ("load", "store", *ATOMICS)
 _BUILTINS = ("range", "min", "max", "abs", "len", "int", "float", "bool", "print")
 _LARGEST_LITERAL = 1024
 """A block has at most 2^20 lanes: their sum of a literal up to here is 0 only where no lane is active, in 32 bits."""
@@ -124,7 +124,7 @@ def _movable(source: TritonSource, call: cst.Call, operands: list[cst.BaseExpres
         if ancestor is statement:
             break
     whole = isinstance(source.parent(call), cst.Assign | cst.AnnAssign)
-    memory = _ATOMICS if whole else ("load", *_ATOMICS)
+    memory = ATOMICS if whole else ("load", *ATOMICS)
     inside = [n for o in operands for n in walk(o) if isinstance(n, cst.Call)]
     return not any(tl_call(source, n, *memory) or (not whole and _unknown(source, n)) for n in inside)
 
@@ -135,7 +135,7 @@ def _unknown(source: TritonSource, call: cst.Call) -> bool:
     name = source.qualified(call.func) or ""
     if isinstance(call.func, cst.Attribute) and not name.startswith(("triton.", f"{TL}.")):
         method = call.func.attr.value
-        return method in ("load", "store", "gather", "scatter", *_ATOMICS) or name.partition(".")[0] in source.imports
+        return method in ("load", "store", "gather", "scatter", *ATOMICS) or name.partition(".")[0] in source.imports
     own = source.functions.get(name)
     if own is not None:
         return any(tl_call(source, n, *_ACCESSES) is not None for f in source.callees(own) for n in walk(f.node.body))

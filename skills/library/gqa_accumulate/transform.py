@@ -27,6 +27,7 @@ from skills.fold import (
     program_ids,
     range_bounds,
     unused,
+    varies,
     zero_like,
 )
 from skills.idioms import base_param, bound_argument, names_in, tl_call
@@ -276,7 +277,7 @@ def _parts(source: TritonSource, function: JitFunction, group: _Group) -> _Parts
                 inside.append(f"{_comments(statement.text)}{indent}{name} += {total.value}\n")
         elif index in carried.values():
             before.append(statement.text)
-        elif statement.writes & group.varying or (statement.reads & group.varying and not statement.writes):
+        elif varies(statement, group.varying):
             before.append(statement.text if statement.writes & chain else "")
             inside.append(statement.text)
         else:

@@ -10,9 +10,8 @@ import libcst as cst
 from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.facts import Facts
-from skills.idioms import assignments, names_in, tl_call
+from skills.idioms import assignments, names_in, program_axis, tl_call
 from skills.knobs import grid_tied, launch_knobs, set_knobs, tile_names, variant_label, with_knobs
-from skills.literals import int_value
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
 from skills.uniform import Uniformity, every_access_masked
@@ -88,8 +87,7 @@ def _made_of(source: TritonSource, function: JitFunction, node: cst.BaseExpressi
     while queue:
         current = queue.pop()
         for call in (c for n in walk(current) if (c := tl_call(source, n, "program_id")) is not None):
-            axis = argument(call, "axis", 0)
-            axes.add(int_value(axis.value) if axis is not None else None)
+            axes.add(program_axis(call))
         for name in names_in(current) - names:
             names.add(name)
             queue += assignments(source, function.node.body, name)

@@ -13,13 +13,13 @@ from sandbox.target import Target
 from skills.edit import Edit, add_argument, add_constexpr_param, apply_edits, insert_before, replace
 from skills.facts import Facts
 from skills.fold import body_of, grid_elements, host_text, unused
-from skills.idioms import assignments, base_param, names_in, taken_names, tl_call
+from skills.idioms import assignments, base_param, names_in, program_axis, taken_names, tl_call
 from skills.knobs import grid_expression, launch_knobs, resolve_literal
 from skills.literals import int_value
 from skills.names import fresh_name
 from skills.row_ranks import Names, Packed, pack
 from skills.skill import Refusal, Site
-from skills.triton_source import JitFunction, Launch, TritonSource, argument, dotted_name, parse_triton, walk
+from skills.triton_source import JitFunction, Launch, TritonSource, dotted_name, parse_triton, walk
 
 _DEFAULT_WARPS = 4
 _ACCESS_BYTES = 16
@@ -136,8 +136,7 @@ def _value(source: TritonSource, function: JitFunction, node: cst.BaseExpression
         return 0
     program = tl_call(source, node, "program_id")
     if program is not None:
-        axis = argument(program, "axis", 0)
-        number = int_value(axis.value) if axis is not None else None
+        number = program_axis(program)
         return sizes.get(_axis_key(number), 0) if number is not None else 0
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "to":
         return _value(source, function, node.func.value, sizes)

@@ -12,11 +12,10 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import apply_edits, insert_after, insert_function_before, tl_name
 from skills.facts import Facts
-from skills.idioms import tl_call
+from skills.idioms import program_axis, tl_call
 from skills.library.pid_swizzle.order import GROUPED, REMAP
-from skills.literals import int_value
 from skills.skill import Refusal, Site
-from skills.triton_source import JitFunction, TritonSource, argument, parse_triton, walk
+from skills.triton_source import JitFunction, TritonSource, parse_triton, walk
 
 _GROUP = 8
 
@@ -85,8 +84,7 @@ def _ids(source: TritonSource, function: JitFunction) -> _Ids | None:
         if call is None:
             continue
         reads += 1
-        axis = argument(call, "axis", 0)
-        number = int_value(axis.value) if axis is not None else None
+        number = program_axis(call)
         parent = source.parent(call)
         if number is None or not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
             return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from skills.edit import Edit, add_argument, append_param, tl_name
+from skills.edit import Edit, append_param, tl_name
 from skills.fold import (
     Body,
     ProgramId,
@@ -14,18 +14,15 @@ from skills.fold import (
     body_of,
     closure,
     dependent,
-    divided,
-    grid_elements,
-    grid_is_shared,
-    grid_locals,
     indented,
     program_ids,
+    shrink_axis,
     unused,
+    varies,
 )
-from skills.idioms import names_in, taken_names, tl_call
-from skills.literals import int_value
+from skills.idioms import names_in, program_axis, taken_names, tl_call
 from skills.scatter import Scatter, bindings, in_type, loaded_index
-from skills.triton_source import JitFunction, TritonSource, argument, walk
+from skills.triton_source import JitFunction, TritonSource, walk
 
 RUN = 16
 """Indices per program: enough for long runs to pay, few enough to leave a large grid."""
@@ -54,7 +51,7 @@ def edits(source: TritonSource, function: JitFunction, found: ProgramScatter, dt
 
     None where a launch does not show its grid.
     """
-    host = _host_edits(source, function, found)
+    host = shrink_axis(source, function, found.program.axis, RUN, found.total)
     if host is None:
         return None
     body = Edit(found.body.start, found.body.end, _folded(source, function, found, dtype))
@@ -88,14 +85,9 @@ def _read_once(source: TritonSource, function: JitFunction, program: ProgramId) 
     if len(bindings(function)[program.name]) != 1:
         return False
     calls = [c for f in source.callees(function) for c, _ in source.calls(f.node.body)]
-    ids = [c for c in calls if tl_call(source, c, "program_id") and _axis(c) in (program.axis, None)]
-    numbers = [c for c in calls if tl_call(source, c, "num_programs") and _axis(c) in (program.axis, None)]
-    return len(ids) == 1 and all(source.in_jit(c) is function and _axis(c) is not None for c in numbers)
-
-
-def _axis(call: cst.Call) -> int | None:
-    axis = argument(call, "axis", 0)
-    return int_value(axis.value) if axis is not None else None
+    ids = [c for c in calls if tl_call(source, c, "program_id") and program_axis(c) in (program.axis, None)]
+    numbers = [c for c in calls if tl_call(source, c, "num_programs") and program_axis(c) in (program.axis, None)]
+    return len(ids) == 1 and all(source.in_jit(c) is function and program_axis(c) is not None for c in numbers)
 
 
 def _scatter(
@@ -131,8 +123,7 @@ def _folded(source: TritonSource, function: JitFunction, found: ProgramScatter, 
     for index, statement in enumerate(found.body.statements):
         if index in (found.index, program.index):
             continue
-        varies = bool(statement.writes & found.varying or (statement.reads & found.varying and not statement.writes))
-        (inside if varies else before).append(_with_total(source, found, statement))
+        (inside if varies(statement, found.varying) else before).append(_with_total(source, found, statement))
     value = in_type(source, scatter.value, dtype)
     start = [f"{run_key} = {found.key}", f"{run_ptrs} = {source.code(scatter.pointer)}", f"{run_sum} = {value}"]
     mask = "" if scatter.mask is None else f", mask={source.code(scatter.mask)}"
@@ -153,7 +144,7 @@ def _with_total(source: TritonSource, found: ProgramScatter, statement: Statemen
     text = statement.text
     for node in walk(statement.node):
         call = tl_call(source, node, "num_programs")
-        if call is not None and _axis(call) == found.program.axis:
+        if call is not None and program_axis(call) == found.program.axis:
             text = text.replace(source.code(call), found.total)
     return text
 
@@ -164,17 +155,3 @@ def _code_only(text: str) -> str:
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
     return "".join(lines)
-
-
-def _host_edits(source: TritonSource, function: JitFunction, found: ProgramScatter) -> list[Edit] | None:
-    edits: list[Edit] = []
-    for launch in source.launches_of(function.name):
-        elements = grid_elements(source, launch)
-        if elements is None or found.program.axis >= len(elements) or grid_is_shared(source, launch):
-            return None
-        element = elements[found.program.axis]
-        if names_in(element) & grid_locals(source, launch) or any(a.star for a in launch.call.args):
-            return None
-        edits.append(divided(source, element, str(RUN), rounded_up=True))
-        edits.append(add_argument(source, launch.call, f"{found.total}={source.code(element)}"))
-    return list(dict.fromkeys(edits)) or None
