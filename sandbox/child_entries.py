@@ -241,7 +241,7 @@ class EntryTracker:
 
 class _InstalledImports(importlib.abc.MetaPathFinder):
     """Pauses the hook while a module of an installed package is loaded: none launches a kernel by that, and the hook
-    triples what loading takes (torch's own compiler: 11 s become 49)."""
+    doubles what loading takes (torch's own compiler: 5.0 s of processor time become 11.4)."""
 
     def __init__(self, tracker: EntryTracker) -> None:
         self._tracker = tracker
