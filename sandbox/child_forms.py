@@ -1,8 +1,8 @@
 """Child side: the forms a harness can have, and how each is run.
 
 In order: another file given as harness; the file itself, run as `python file.py` runs it (module level and `__main__`);
-and where that launched nothing: KernelBench's `Model`, `get_inputs`, `get_init_inputs`; test functions that need no
-arguments, pytest parameters honoured; a `main`. A file with none of these is handled without values
+and where that launched nothing: KernelBench's `Model`, `get_inputs`, `get_init_inputs`; test functions, pytest's
+parameters and fixtures honoured; a `main`. A file with none of these is handled without values
 (`sandbox.child_static`).
 """
 
@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sandbox.child_fixtures import call_with_fixtures, can_be_called
 
 _TEST_PREFIXES = ("test", "check", "verify")
 _MAIN_NAMES = ("main", "run_tests", "run_test", "demo", "example", "benchmark", "bench", "run_benchmark")
@@ -126,7 +128,7 @@ def _tests(module: types.ModuleType) -> Iterator[Callable[[], Any]]:
         if getattr(value, "__module__", None) != module.__name__:
             continue
         if inspect.isfunction(value) and name.startswith(_TEST_PREFIXES):
-            yield from _parametrized(value)
+            yield from _parametrized(module, value)
         elif inspect.isclass(value) and name.startswith("Test"):
             for method in [m for m in vars(value) if m.startswith("test")]:
                 yield functools.partial(_method, value, method)
@@ -139,7 +141,7 @@ def _method(cls: type, name: str) -> Any:
             getattr(case, step)()
 
 
-def _parametrized(function: Callable[..., Any]) -> Iterator[Callable[[], Any]]:
+def _parametrized(module: types.ModuleType, function: Callable[..., Any]) -> Iterator[Callable[[], Any]]:
     sets: list[list[list[tuple[str, Any]]]] = []
     for mark in getattr(function, "pytestmark", ()):
         if getattr(mark, "name", "") == "parametrize" and len(mark.args) >= 2:
@@ -147,8 +149,8 @@ def _parametrized(function: Callable[..., Any]) -> Iterator[Callable[[], Any]]:
     chosen = list(itertools.islice(itertools.product(*sets), _MAX_PARAMETER_SETS)) if sets else [()]
     for values in chosen:
         arguments = dict(pair for part in values for pair in part)
-        if _callable_with(function, arguments):
-            yield functools.partial(function, **arguments)
+        if can_be_called(module, function, arguments):
+            yield functools.partial(call_with_fixtures, module, function, arguments)
 
 
 def _parameter_values(names: Any, values: list[Any]) -> list[list[tuple[str, Any]]]:
