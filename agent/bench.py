@@ -16,6 +16,7 @@ from sandbox.kernel import Kernel
 from sandbox.profiler.metrics import changes_between
 from sandbox.profiler.static import compare_static, resource_gains
 from sandbox.target import Target
+from sandbox.timed import Clock
 from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain
 
 
@@ -95,7 +96,8 @@ class SandboxBench:
 
     def _evaluate(self, parent: Kernel, proposal: Proposal) -> Evaluation:
         evaluator = self.evaluator
-        evaluator.options = replace(evaluator.options, expects=_expectations(proposal))
+        clock: Clock = "absent" if proposal.foreign else "alone" if proposal.needs_timing else "heard"
+        evaluator.options = replace(evaluator.options, expects=_expectations(proposal), clock=clock)
         return evaluator.evaluate(proposal.kernel, parent=parent)
 
 

@@ -79,6 +79,8 @@ class Proposal:
     """Whether it is meant to make the file build, rather than to make it faster."""
     needs_timing: bool = False
     """Nothing short of a timing on the target can show its effect."""
+    foreign: bool = False
+    """What it changes does not exist on the GPU at hand, whose clock then says nothing about it."""
     invisible: bool = False
     """The interpreter ignores this edit, or one it is built on, so that it cannot vouch for the program."""
     expects: tuple[str, ...] = ()
@@ -88,6 +90,9 @@ class Proposal:
 
 NEEDS_CLOCK = "only a clock can tell whether it helps, and there is no GPU here"
 """Why an edit waits for a machine with a GPU."""
+
+NEEDS_CLOCK_OF_TARGET = "only a clock can tell whether it helps, and what it changes does not exist on the GPU here"
+"""Why an edit waits for another GPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +163,11 @@ class Candidate:
     def as_proposal(self, name: str) -> Proposal:
         """The chain as one proposal, with what each of its steps promised; there must be one."""
         promised = dict.fromkeys(e for step in self.steps for e in step.proposal.expects)
-        invisible = any(step.proposal.invisible for step in self.steps)
-        last = self.steps[-1].proposal
-        return replace(last, id=name, kernel=self.kernel, expects=tuple(promised), invisible=invisible)
+        steps = [step.proposal for step in self.steps]
+        return replace(
+            steps[-1], id=name, kernel=self.kernel, expects=tuple(promised),
+            invisible=any(p.invisible for p in steps), foreign=all(p.foreign for p in steps),
+        )  # fmt: skip
 
 
 def correctness_of(verdict: Verdict | None) -> Correctness:

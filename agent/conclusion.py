@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent.candidate import (
     NEEDS_CLOCK,
+    NEEDS_CLOCK_OF_TARGET,
     Attempt,
     Candidate,
     Failure,
@@ -134,12 +135,21 @@ def _refusal(failures: tuple[Failure, ...], refusals: tuple[Refusal, ...], targe
     return f"{failure} No skill repairs this kind of failure."
 
 
+def _timed(found: Found) -> str:
+    """How many of the attempts a clock saw, and whose."""
+    verdicts = [a.judgement.verdict for a in found.attempts if a.judgement is not None]
+    devices = [v.timed_on for v in verdicts if isinstance(v, NoGain) and v.timed_on is not None]
+    return f", {len(devices)} of them timed on {devices[0]}" if devices else ""
+
+
 def _nothing(found: Found, target: Target) -> str:
     tried = len(found.attempts)
-    waiting = [u.origin for u in found.unmatched if u.reason == NEEDS_CLOCK]
-    later = f" Untried without a GPU's clock: {', '.join(waiting)}." if waiting else ""
+    waiting = [u.origin for u in found.unmatched if u.reason in (NEEDS_CLOCK, NEEDS_CLOCK_OF_TARGET)]
+    foreign = any(u.reason == NEEDS_CLOCK_OF_TARGET for u in found.unmatched)
+    clock = f"the clock of a {target.arch}" if foreign else "a GPU's clock"
+    later = f" Untried without {clock}: {', '.join(waiting)}." if waiting else ""
     if tried:
         edits = "1 edit was" if tried == 1 else f"{tried} edits were"
-        return f"Nothing better was found for {target.arch}: {edits} tried.{later}"
+        return f"Nothing better was found for {target.arch}: {edits} tried{_timed(found)}.{later}"
     reason = "nothing that shows without running it" if waiting else "no skill applies to this file"
     return f"Nothing to change for {target.arch}: {reason}.{later}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.candidate import NEEDS_CLOCK, Attempt, Fate, Measurement, Offers, Proposal, Unmatched
-from sandbox.target import Target
+from agent.candidate import NEEDS_CLOCK, NEEDS_CLOCK_OF_TARGET, Attempt, Fate, Measurement, Offers, Proposal, Unmatched
+from sandbox.target import Target, Vendor, load_target
 from skills.match import Match, Unmet, match
-from skills.skill import CLOCK_METRICS, Library
+from skills.skill import CLOCK_METRICS, Library, Skill
 
 TIMED_METRICS = CLOCK_METRICS | {"l2_hit_rate", "hbm_bandwidth_share", "mfma_busy_share", "memory_stall_share"}
 """Metrics that only a run on a device can show. An edit with a named cause among them is offered as unmeasured."""
@@ -20,8 +20,8 @@ class SkillProposer:
 
     target: Target
     library: Library
-    has_clock: bool
-    """Whether a GPU is at hand to time candidates on."""
+    clock: Vendor | None
+    """Whose GPU is at hand to time candidates on."""
 
     def propose(self, measured: Measurement, history: Sequence[Attempt]) -> Offers:
         """Deterministic: the order is that of the library. `history` decides requirements and conflicts."""
@@ -36,13 +36,20 @@ class SkillProposer:
             if obstacle:
                 unmatched.append(Unmatched(found.skill.id, found.skill.data.title, obstacle))
             else:
-                proposals += _proposal(found)
+                proposals += _proposal(found, self._is_foreign(found.skill))
         return Offers(proposals, matches.refusals, unmatched)
 
     def _untimed(self, found: Match) -> str:
         """Why an edit that only a clock can rank is not tried; empty when it may be."""
-        guess = found.site.needs_timing or found.skill.needs_clock
-        return NEEDS_CLOCK if guess and not self.has_clock else ""
+        if not (found.site.needs_timing or found.skill.needs_clock):
+            return ""
+        if self.clock is None:
+            return NEEDS_CLOCK
+        return NEEDS_CLOCK_OF_TARGET if self._is_foreign(found.skill) else ""
+
+    def _is_foreign(self, skill: Skill) -> bool:
+        """Whether the skill is about nothing that the GPU at hand has."""
+        return self.clock is not None and all(load_target(name).vendor != self.clock for name in skill.data.targets)
 
 
 def _turns(found: Match, history: Sequence[Attempt]) -> int:
@@ -78,7 +85,7 @@ def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[
     return ""
 
 
-def _proposal(found: Match) -> Iterator[Proposal]:
+def _proposal(found: Match, foreign: bool) -> Iterator[Proposal]:
     edited = found.apply()
     if edited is None:
         return
@@ -91,6 +98,7 @@ def _proposal(found: Match) -> Iterator[Proposal]:
         kernel=edited,
         repair=data.kind == "repair",
         needs_timing=found.needs_timing or all(e.metric in TIMED_METRICS for e in data.expects),
+        foreign=foreign,
         invisible=found.invisible_to_interpreter,
         expects=tuple(f"{e.metric} {e.direction}" for e in data.expects),
         line=found.site.line,

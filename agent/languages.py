@@ -9,9 +9,10 @@ from agent.hip.baseline import HipBaseline, take_hip_baseline
 from agent.hip.bench import HipBench
 from agent.job import JobRequest
 from agent.search import Bench
-from sandbox.capture import choose_executor
+from sandbox.capture import choose_executor, gpu_vendor
 from sandbox.errors import InputError
 from sandbox.kernel import Language
+from sandbox.target import Vendor
 
 AnyBaseline = Baseline | HipBaseline
 
@@ -35,6 +36,7 @@ def bench_for(request: JobRequest, baseline: AnyBaseline, progress: Progress) ->
     return SandboxBench(request, baseline, progress)
 
 
-def has_clock(request: JobRequest) -> bool:
-    """Whether candidates can be timed here: HIP candidates are run in the emulator, whatever is attached."""
-    return request.kernel.language is Language.TRITON and choose_executor(request.options.executor) == "gpu"
+def clock_of(request: JobRequest) -> Vendor | None:
+    """Whose GPU candidates can be timed on here: HIP candidates are run in the emulator, whatever is attached."""
+    timed = request.kernel.language is Language.TRITON and choose_executor(request.options.executor) == "gpu"
+    return gpu_vendor() if timed else None

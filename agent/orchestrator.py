@@ -18,7 +18,7 @@ from agent.events import Phase, Progress
 from agent.fix import SkillProposer
 from agent.job import JobRequest, Meter
 from agent.job_record import Ending, store_inputs, store_record
-from agent.languages import baseline_of, bench_for, has_clock
+from agent.languages import baseline_of, bench_for, clock_of
 from agent.model_work import Helper, Workplace, put_to_work
 from agent.remember import remember
 from agent.report import Report
@@ -51,7 +51,7 @@ def optimize(
         store_inputs(folder, request)
     with progress.phase(Phase.MATCH):
         library = load_library()
-        proposer: Proposer = SkillProposer(request.target, library, has_clock(request))
+        proposer: Proposer = SkillProposer(request.target, library, clock_of(request))
         offers = proposer.propose(baseline.measurement, ())
         progress.step(f"{len(offers.proposals)} edits apply, {len(offers.refusals)} constructs are refused")
     with progress.phase(Phase.VALIDATE):

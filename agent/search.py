@@ -229,7 +229,7 @@ def _fate(proposal: Proposal, judgement: Judgement, least: Speed) -> Fate:
             return Fate.KEPT
         case Inconclusive():
             return Fate.UNSHOWN
-        case NoGain() if proposal.needs_timing and correctness_of(judgement.verdict).validated:
+        case NoGain(timed_on=None) if proposal.needs_timing and correctness_of(judgement.verdict).validated:
             return Fate.UNSHOWN
         case _:
             return Fate.DROPPED

@@ -82,7 +82,7 @@ def repaired(request: JobRequest) -> tuple[JobRequest, list[str]]:
     """The request with a kernel that builds, and the skills that repaired it; unchanged where it builds already."""
     baseline = take_baseline(request, Progress())
     measured, names = baseline.measurement, list[str]()
-    proposer = SkillProposer(request.target, load_library(), has_clock=False)
+    proposer = SkillProposer(request.target, load_library(), clock=None)
     history: list[Attempt] = []
     while not measured.builds and len(names) < MAX_REPAIRS:
         offers = proposer.propose(measured, history)

@@ -46,7 +46,7 @@ from agent.model import Message, Reply, Stop, Tool, ToolCall, Usage
 from agent.model_work import Helper, Workplace, put_to_work
 from agent.search import Proposer, Search
 from benchmarks.cases import Case, load_cases
-from sandbox.capture import choose_executor
+from sandbox.capture import choose_executor, gpu_vendor
 from sandbox.errors import WavesmithError
 from sandbox.kernel import Kernel
 from sandbox.target import load_target
@@ -312,7 +312,7 @@ def run(case: Case, mode: str, options: argparse.Namespace, end: float) -> dict[
     folder = options.out / f"{case.name}-{options.target}-{options.executor}"
     folder.mkdir(parents=True, exist_ok=True)
     bench, meter = StoredBench(request, folder, end), Meter()
-    skills = SkillProposer(target, library, choose_executor(options.executor) == "gpu")
+    skills = SkillProposer(target, library, gpu_vendor() if choose_executor(options.executor) == "gpu" else None)
     proposer: Proposer = skills
     if mode != "skills":
         ideas = ideas_for(case, mode)

@@ -97,7 +97,7 @@ class Repairs:
     """Proposes until a file builds, and accepts what builds."""
 
     def __init__(self, target: Target, bench: SandboxBench) -> None:
-        self.skills, self.bench = SkillProposer(target, load_library(), has_clock=False), bench
+        self.skills, self.bench = SkillProposer(target, load_library(), clock=None), bench
 
     def propose(self, measured: Measurement, history: Sequence[Attempt]) -> Offers:
         return Offers(()) if measured.builds else self.skills.propose(measured, history)

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -146,16 +147,17 @@ def time_pair(
     rng = np.random.default_rng(plan.seed)
     processes: dict[str, TimingProcess] = {}
 
-    def start(name: str, spec: ProgramSpec) -> None:
-        processes[name] = TimingProcess(spec, plan.device, plan.flush_bytes, plan.start_timeout_s)
+    def start(name: str, spec: ProgramSpec, lock: tuple[int, ...]) -> None:
+        processes[name] = TimingProcess(spec, plan.device, plan.flush_bytes, plan.start_timeout_s, lock)
         processes[name].warm_up(plan.warmup_calls, plan.warmup_s, plan.call_timeout_s)
 
     specs = {"baseline": baseline, "candidate": candidate, "repeat": baseline}
     on_gpu = plan.device == "cuda"
     try:
         # Most of the start is importing and compiling: side by side it takes a third.
-        with device_lock.shared() if on_gpu else nullcontext(), ThreadPoolExecutor(len(specs)) as pool:
-            list(pool.map(start, specs, specs.values()))
+        offered = device_lock.offered() if on_gpu else nullcontext(())
+        with offered as lock, ThreadPoolExecutor(len(specs)) as pool:
+            list(pool.map(start, specs, specs.values(), repeat(lock)))
         with device_lock.alone() if on_gpu else nullcontext():
             samples, checked = _rotate({name: processes[name] for name in specs}, plan, rng)
         device, flush = processes["baseline"].device_name, processes["baseline"].flush_bytes

@@ -25,7 +25,7 @@ from sandbox.errors import InputError, SandboxError, ToolMissing, WavesmithError
 from sandbox.frames import FrameReader
 from sandbox.isolation import Confinement, Ended, Limits, run_isolated
 from sandbox.kernel import Kernel, Language
-from sandbox.target import Target
+from sandbox.target import Target, Vendor
 from sandbox.workload import EntryCall, HarnessOutcome, Launch, StoredWorkload, Workload
 from sandbox.workload_file import load_workload_file
 
@@ -154,7 +154,14 @@ def second_chance(executor: str, target: Target) -> bool:
 
 def has_gpu() -> bool:
     """Whether the machine shows an NVIDIA or AMD compute device to this user."""
-    return Path("/dev/nvidia0").exists() or Path("/dev/kfd").exists()
+    return gpu_vendor() is not None
+
+
+def gpu_vendor() -> Vendor | None:
+    """Whose compute device the machine shows to this user; AMD's where it shows both."""
+    if Path("/dev/kfd").exists():
+        return "amd"
+    return "nvidia" if Path("/dev/nvidia0").exists() else None
 
 
 def run_child(
@@ -186,14 +193,14 @@ def run_child(
             native.library()
             readable.append(cache_root() / "emulator")
             full["cache_root"] = str(cache_root())
-        (scratch / "job.json").write_text(json.dumps(full))
         root = Path(__file__).resolve().parent.parent
         command = [sys.executable, "-P", "-s", "-c", _BOOT.format(root=str(root)), "--job", str(scratch / "job.json")]
         confinement = Confinement(
             tuple(p for p in readable if p.exists()), (cache,), work, gpu=job["executor"] == "gpu"
         )
-        with device_lock.shared() if confinement.gpu else nullcontext():
-            ended = run_isolated(command, confinement=confinement, limits=limits, on_result=reader.feed)
+        with device_lock.offered() if confinement.gpu else nullcontext(()) as locks:
+            (scratch / "job.json").write_text(json.dumps({**full, "device_lock": locks}))
+            ended = run_isolated(command, confinement=confinement, limits=limits, on_result=reader.feed, pass_fds=locks)
     if not assembly.versions and reader.broken is None:
         raise _never_started(ended)
     return assembly, ended, failure_of(assembly, reader, ended, limits)

@@ -8,6 +8,7 @@ parameters and fixtures honoured; a `main`. A file with none of these is handled
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import itertools
@@ -62,15 +63,16 @@ def run_harness(kernel: Path, harness: Path | None, launches: Callable[[], int])
         sys.modules.setdefault(kernel.stem, module)
     error = guard(lambda: execute(module, main))
     form = "other-file" if harness is not None else "main"
-    if launches() or (error is not None and not _exited_cleanly(error)):
-        return FormOutcome(form, None if error is None or _exited_cleanly(error) else error, module)
+    if error is not None and _exited_cleanly(error):
+        error = None
+    if launches() or (error is not None and not _in_main_block(error, main)):
+        return FormOutcome(form, error, module)
     for name, attempt in (("kernelbench", _kernelbench), ("tests", _tests), ("main", _mains)):
         calls = list(attempt(module))
-        for call in calls:
-            failure = guard(call)
-            error = error or failure
+        failures = [failure for call in calls if (failure := guard(call)) is not None]
         if calls and (launches() or name == "kernelbench"):
-            return FormOutcome(name, error, module)
+            return FormOutcome(name, failures[0] if failures else None, module)
+        error = error or (failures[0] if failures else None)
     return FormOutcome(form, error, module)
 
 
@@ -86,6 +88,18 @@ def guard(call: Callable[[], Any]) -> BaseException | None:
 
 def _exited_cleanly(error: BaseException) -> bool:
     return isinstance(error, SystemExit) and error.code in (None, 0)
+
+
+def _in_main_block(error: BaseException, path: Path) -> bool:
+    """Whether the file was read to its end, and failed only in what it does as a program."""
+    block = next((n for n in reversed(ast.parse(path.read_bytes()).body) if _asks_for_main(n)), None)
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    lines = [line for code, line in frames if (code.co_filename, code.co_name) == (str(path), "<module>")]
+    return block is not None and bool(lines) and block.lineno <= lines[0] <= (block.end_lineno or block.lineno)
+
+
+def _asks_for_main(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
 
 
 def _kernelbench(module: types.ModuleType) -> Iterator[Callable[[], Any]]:

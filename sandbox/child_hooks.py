@@ -35,7 +35,9 @@ def install(recorder: LaunchRecorder, note: Callable[[str], None], gpu: bool) ->
 
     JITFunction.run = run
     _hook_heuristics(recorder)
-    if not gpu:
+    if gpu:
+        _bench_without_graphs()
+    else:
         _hook_autotuner(recorder, note)
         _hook_benchmarks(recorder, note)
 
@@ -149,6 +151,16 @@ def _config_record(recorder: LaunchRecorder, config: Any, fits: Any, reason: Any
         "fits": fits,
         "reason": reason,
     }
+
+
+def _bench_without_graphs() -> None:
+    """`autotune(use_cuda_graph=True)` captures launches into a graph, where nothing may be looked at between them."""
+    import triton.testing
+
+    def bench(fn: Callable[[], Any], rep: int = 20, **kwargs: Any) -> Any:
+        return triton.testing.do_bench(fn, rep=rep, **kwargs)
+
+    triton.testing.do_bench_cudagraph = bench
 
 
 def _hook_benchmarks(recorder: LaunchRecorder, note: Callable[[str], None]) -> None:

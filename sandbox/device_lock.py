@@ -2,7 +2,8 @@
 
 Jobs side by side (several workers, a benchmark with `--jobs`) would otherwise time each other's work. The locks are
 files in the cache folder, one pair for each set of visible devices, so they hold between processes of one user and end
-with the process that holds them.
+with the process that holds them. Children are offered the open files and take the lock when they come to use the GPU:
+the seconds in which they import keep no clock waiting.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sandbox.compile_cache import cache_root
+
+Files = tuple[int, int]
+"""Descriptors: whose turn it is, and the use itself."""
 
 VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
@@ -39,11 +43,30 @@ def narrowed(masks: Mapping[str, str], device: int) -> dict[str, str]:
 @contextmanager
 def shared() -> Iterator[None]:
     """Compute on the GPUs beside others; waits while a clock has them or waits for them."""
-    with _open("turn") as turn, _open("use") as use:
-        fcntl.flock(turn, fcntl.LOCK_SH)
-        fcntl.flock(use, fcntl.LOCK_SH)
-        fcntl.flock(turn, fcntl.LOCK_UN)
+    with offered() as files:
+        _take(files)
         yield
+
+
+@contextmanager
+def offered() -> Iterator[Files]:
+    """The lock of `shared`, for children to take with `join`; it is held from then to the end of this block."""
+    with _open("turn") as turn, _open("use") as use:
+        yield turn, use
+
+
+def join(files: Files) -> None:
+    """In a child, before its first use of a GPU: take what the parent offered, and leave it to the parent to hold."""
+    _take(files)
+    for descriptor in files:
+        os.close(descriptor)
+
+
+def _take(files: Files) -> None:
+    turn, use = files
+    fcntl.flock(turn, fcntl.LOCK_SH)
+    fcntl.flock(use, fcntl.LOCK_SH)
+    fcntl.flock(turn, fcntl.LOCK_UN)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from sandbox.oracle import Reference, other_inputs, references, unanswered
 from sandbox.profiler.metrics import Profile
 from sandbox.statements import correctness_statement
 from sandbox.target import Target
-from sandbox.timed import time_calls, timed_gain
+from sandbox.timed import Clock, heard, time_calls, timed_gain
 from sandbox.timing_session import TimingError
 from sandbox.trial_calls import PlannedCall, candidate_requests, run_baseline
 from sandbox.trials import Request, Trial, run_trial, source_digest
@@ -70,6 +70,8 @@ class EvaluateOptions:
     allow_approx: bool = False
     seed: int | None = None
     budget_s: float = 60.0
+    clock: Clock = "heard"
+    """What a clock of another GPU than the target may say of this candidate."""
     timing: TimingPlan | None = None
     """How to time where there is a GPU; None takes the usual plan."""
     harness: Kernel | None = None
@@ -229,7 +231,7 @@ class Evaluator:
         if gain.gain is not None or built_now:
             speed = gain.gain.level if gain.gain is not None else Speed.NONE
             return Accepted(level, speed, gain.gain, built_now, checks), statements
-        return NoGain(level, gain.reason, checks), statements
+        return NoGain(level, gain.reason, checks, gain.timed_on), statements
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
@@ -381,9 +383,18 @@ class Evaluator:
     ) -> Improvement:
         """The strongest claim at hand: times on a GPU, counts of emulated runs where a count is what should move, else
         the code objects."""
+        if after.executor != "gpu" or not expected:
+            return self._untimed(parent, before, candidate, after, expected)
+        decides = after.device_arch == self.target.arch or self.options.clock == "alone"
+        if self.options.clock == "absent" and not decides:
+            return self._untimed(parent, before, candidate, after, expected)
+        timed = self._timed(parent, candidate, expected)
+        return timed if decides else heard(timed, lambda: self._untimed(parent, before, candidate, after, expected))
+
+    def _untimed(
+        self, parent: Kernel, before: Trial, candidate: Kernel, after: Trial, expected: list[Reference]
+    ) -> Improvement:
         expects = self.options.expects
-        if after.executor == "gpu" and expected:
-            return self._timed(parent, candidate, expected)
         static = improvement(before, after, expects, self.target)
         if not expects and any(p.count("global_atomic_count") for p in profiles_of(after, self.target).values()):
             expects = {"executed_lane_atomics": "down"}
@@ -401,7 +412,7 @@ class Evaluator:
             calls = time_calls(parent, candidate, self.workload, recorded, self.options.timing)
         except TimingError as e:
             return Improvement(None, f"the times could not be taken: {e}")
-        return Improvement(*timed_gain(calls, self.target))
+        return timed_gain(calls, self.target)
 
     def _correctness(
         self, trial: Trial, expected: list[Reference], blind: BlindEdits, executor: str

@@ -21,6 +21,9 @@ class Improvement:
 
     gain: Gain | None
     reason: str = ""
+    timed_on: str | None = None
+    """The GPU that timed it, where that showed no gain."""
+    slower: bool = False
 
 
 def builds(trial: Trial) -> bool:

@@ -14,13 +14,13 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.device_lock import narrowed
+from sandbox.device_lock import join, narrowed
 from sandbox.frames import FrameWriter
 from sandbox.isolation import Limits
 
@@ -52,6 +52,8 @@ class Job:
     """Whether the emulator runs what the interpreter gives up on."""
     device: int | None = None
     """Number of the only GPU the child shall see; None: all that the machine shows."""
+    device_lock: Sequence[int] = ()
+    """What the parent offers of `sandbox.device_lock`: descriptors to take before the GPU is used."""
 
     @classmethod
     def read(cls, path: Path) -> Job:
@@ -126,6 +128,9 @@ def run(job: Job, channel: FrameWriter) -> int:
         from sandbox.child_session import Session
 
     channel.send("hello", {"torch": torch.__version__, "triton": triton.__version__, "python": sys.version.split()[0]})
+    if job.device_lock:
+        turn, use = job.device_lock
+        join((turn, use))
     if job.mode == "trials":
         from sandbox.child_trials import run_trials
 

@@ -121,8 +121,11 @@ def run_isolated(
     limits: Limits,
     on_result: Callable[[bytes], None],
     result_option: str = "--result-fd",
+    pass_fds: tuple[int, ...] = (),
 ) -> Ended:
     """Run `command` to its end or its limits. Bytes it writes to descriptor N, `result_option N`, go to `on_result`.
+
+    `pass_fds` are open in the child under their own numbers.
 
     Blocks the calling thread, which must outlive the child (bubblewrap dies with the *thread* that started it). Raises
     `SandboxError` when the child could not be started at all.
@@ -134,7 +137,7 @@ def run_isolated(
         full = [*command, result_option, str(write_fd)]
         if level == "bubblewrap":
             full = [*_bubblewrap(confinement, status_write), "--", *full]
-        process = _spawn(full, level, confinement, (write_fd, status_write))
+        process = _spawn(full, level, confinement, (write_fd, status_write, *pass_fds))
     except BaseException:
         for fd in (read_fd, status_read):
             os.close(fd)

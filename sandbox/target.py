@@ -13,6 +13,7 @@ from sandbox.errors import InputError, WavesmithError
 from sandbox.yaml_text import FAST_LOADER
 
 Dtype = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"]
+Vendor = Literal["amd", "nvidia"]
 
 
 class _Data(BaseModel):
@@ -46,7 +47,7 @@ class Target(_Data):
     """One compiler architecture (`gfx950`, `sm_90`) seen as one of its boards."""
 
     arch: str
-    vendor: Literal["amd", "nvidia"]
+    vendor: Vendor
     title: str
     wavefront_size: PositiveInt
     max_threads_per_workgroup: PositiveInt

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from sandbox.benchmark import PairTiming, TimingPlan, roofline_floor_us, time_pair
 from sandbox.correctness import Results, TensorValue
+from sandbox.gain import Improvement
 from sandbox.kernel import Kernel
 from sandbox.statements import timed_statement
 from sandbox.target import Board, Target, known_archs, load_target
@@ -20,6 +22,11 @@ from sandbox.verdict import Gain
 from sandbox.workload import StoredWorkload, save
 
 MAX_ENTRIES = 3
+
+Clock = Literal["heard", "alone", "absent"]
+"""What the clock of another GPU than the target may say. `heard`: a gain there counts, a loss refuses, and where it
+shows neither, the target's code objects and counts speak. `alone`: nothing else can show a gain. `absent`: what the
+candidate changes does not exist on that GPU, so its clock is not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +61,33 @@ def time_calls(
     return found
 
 
-def timed_gain(calls: Sequence[TimedCall], target: Target) -> tuple[Gain | None, str]:
+def timed_gain(calls: Sequence[TimedCall], target: Target) -> Improvement:
     """A gain when some call is faster and none is slower; else why not. The slowest call of the baseline speaks."""
     doubts = [s for c in calls for s in c.timing.suspicions]
-    if doubts:
-        return None, f"the times cannot be believed: {doubts[0]}"
+    if doubts or not calls:
+        return Improvement(None, f"the times cannot be believed: {doubts[0]}" if doubts else "nothing was timed")
     slower = [c for c in calls if c.timing.loss]
     if slower:
-        return None, f"slower: {slower[0].timing.interval} on {slower[0].timing.device}"
+        device = slower[0].timing.device
+        return Improvement(None, f"slower: {slower[0].timing.interval} on {device}", device, slower=True)
     faster = [c for c in calls if c.timing.gain]
     if not faster:
-        return None, f"no difference above the noise: {calls[0].timing.interval}" if calls else "nothing was timed"
+        device = calls[0].timing.device
+        return Improvement(None, f"no difference above the noise: {calls[0].timing.interval} on {device}", device)
     main = max(faster, key=lambda c: float(np.median(c.timing.baseline_us)))
     level, statement = timed_statement(main.timing.interval, main.timing.device, target)
     times = (float(np.median(main.timing.baseline_us)), float(np.median(main.timing.candidate_us)))
-    return Gain(level, statement, main.timing.interval, main.timing.device, {"median_us": times}), ""
+    return Improvement(Gain(level, statement, main.timing.interval, main.timing.device, {"median_us": times}))
+
+
+def heard(timed: Improvement, untimed: Callable[[], Improvement]) -> Improvement:
+    """What another GPU's clock and, where it saw no difference, the target's code objects and counts say together."""
+    if timed.gain is not None or timed.slower or timed.timed_on is None:
+        return timed
+    other = untimed()
+    if other.gain is None:
+        return timed
+    return Improvement(replace(other.gain, statement=f"{other.gain.statement}; {timed.reason}"))
 
 
 def _above_the_roofline(timing: PairTiming, results: Results) -> PairTiming:

@@ -86,9 +86,14 @@ def checked_part(shape: tuple[int, ...], seed: int) -> Part | None:
 
 
 class TimingProcess:
-    """One program, loaded and warm in a process of its own. Raises `TimingError` when it cannot be loaded."""
+    """One program, loaded and warm in a process of its own. Raises `TimingError` when it cannot be loaded.
 
-    def __init__(self, spec: ProgramSpec, device: str, flush_bytes: int | None, timeout_s: float) -> None:
+    `lock` is what `device_lock.offered` gave: the process takes it when it has imported what it needs.
+    """
+
+    def __init__(
+        self, spec: ProgramSpec, device: str, flush_bytes: int | None, timeout_s: float, lock: tuple[int, ...] = ()
+    ) -> None:
         self._spec = spec
         self._buffer = b""
         to_child, self._request = os.pipe()
@@ -97,7 +102,7 @@ class TimingProcess:
         environment = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES} | dict(spec.environment)
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(child), str(to_child), str(from_child)],
-            pass_fds=(to_child, from_child),
+            pass_fds=(to_child, from_child, *lock),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -114,6 +119,7 @@ class TimingProcess:
                 "inputs": str(spec.inputs),
                 "device": device,
                 "flush_bytes": flush_bytes,
+                "device_lock": lock,
             },
             timeout_s,
         )

@@ -323,7 +323,8 @@ def _launch(data: Mapping[str, Any]) -> TrialLaunch:
 
 def _error(data: Mapping[str, Any]) -> ProgramError:
     line = data.get("line")
-    return ProgramError(str(data["type"]), str(data["message"]), int(line) if line is not None else None)
+    first = str(data["message"]).strip().partition("\n")[0]  # CUDA's go on with advice
+    return ProgramError(str(data["type"]), first, int(line) if line is not None else None)
 
 
 def _results(listing: Sequence[Mapping[str, Any]], blob: bytes) -> dict[str, Value]:

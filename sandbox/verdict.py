@@ -150,6 +150,8 @@ class NoGain:
     correctness: Correctness
     reason: str
     checks: tuple[Check, ...] = ()
+    timed_on: str | None = None
+    """The GPU whose clock showed no gain; None where no clock was asked, or its times were not believed."""
 
 
 @dataclass(frozen=True, slots=True)

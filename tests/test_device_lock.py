@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from subprocess import PIPE
 
 import pytest
 
@@ -68,6 +71,36 @@ def test_nobody_begins_while_a_clock_waits() -> None:
     clock.release()
     assert second.has.wait(PATIENCE_S)
     second.release()
+
+
+JOINING = """
+import sys, time
+from sandbox.device_lock import join
+print("imported", flush=True)
+sys.stdin.readline()
+join((int(sys.argv[1]), int(sys.argv[2])))
+print("joined", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_child_keeps_a_clock_waiting_from_its_first_use_to_its_end_only() -> None:
+    with device_lock.offered() as files:
+        command = [sys.executable, "-c", JOINING, *map(str, files)]
+        child = subprocess.Popen(command, pass_fds=files, stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
+        assert child.stdin is not None and child.stdout is not None
+        assert child.stdout.readline() == "imported\n"
+        early = Holder(device_lock.alone)
+        assert early.has.wait(PATIENCE_S), "the child only imports"
+        print(file=child.stdin)
+        early.release()
+        assert child.stdout.readline() == "joined\n"
+        clock = Holder(device_lock.alone)
+        assert not clock.has.wait(MOMENT_S)
+        child.communicate("\n", timeout=PATIENCE_S)
+        assert not clock.has.wait(MOMENT_S), "the parent holds what the child took, whatever that does with it"
+    assert clock.has.wait(PATIENCE_S)
+    clock.release()
 
 
 def test_other_gpus_are_other_locks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,17 @@ import pytest
 from sandbox.capture import capture
 from sandbox.errors import InputError
 from sandbox.evaluate import EvaluateOptions, Evaluator, evaluate
+from sandbox.gain import Improvement
 from sandbox.isolation import Limits
 from sandbox.kernel import Kernel, Language, parse_kernel
 from sandbox.target import load_target
+from sandbox.timed import heard
 from sandbox.verdict import (
     Accepted,
     CompileFailed,
     Correctness,
     Crashed,
+    Gain,
     Inconclusive,
     Incorrect,
     NoGain,
@@ -244,11 +247,26 @@ def test_recorded_calls_are_timed_in_processes_of_their_own(plain):
     timing = calls[0].timing
     assert timing.interval.ratio > 1.5
     assert any("wrong result" in s for s in timing.suspicions), "80 turns do not compute what 8 do"
-    gain, reason = timed_gain(calls, TARGET)
-    assert gain is None
-    assert "cannot be believed" in reason
+    doubted = timed_gain(calls, TARGET)
+    assert (doubted.gain, doubted.timed_on) == (None, None)
+    assert "cannot be believed" in doubted.reason
     clean = [replace(calls[0], timing=replace(timing, suspicions=()))]
-    gain, _ = timed_gain(clean, TARGET)
+    gain = timed_gain(clean, TARGET).gain
     assert gain is not None
     assert gain.level is Speed.MEASURED_ELSEWHERE
     assert gain.statement.endswith("on CPU; not timed on gfx942")
+
+
+def test_where_another_gpu_sees_no_difference_the_targets_counts_speak():
+    gain = Gain(Speed.COUNTED, "lane atomics 64 -> 1")
+    noise = Improvement(None, "no difference above the noise: 1.00x [0.99, 1.01] on H", timed_on="H")
+    said = heard(noise, lambda: Improvement(gain)).gain
+    assert said is not None and said.level is Speed.COUNTED
+    assert said.statement == "lane atomics 64 -> 1; no difference above the noise: 1.00x [0.99, 1.01] on H"
+    assert heard(noise, lambda: Improvement(None, "nothing moved")) == noise
+
+    def never() -> Improvement:
+        raise AssertionError("not asked")
+
+    for timed in (Improvement(gain), Improvement(None, "slower", "H", slower=True), Improvement(None, "not believed")):
+        assert heard(timed, never) == timed

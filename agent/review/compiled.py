@@ -110,7 +110,7 @@ def _atomics(name: str, profile: Profile, target: Target, first: int, filename: 
 
 def _mend(request: JobRequest, baseline: Baseline, progress: Progress) -> tuple[Kernel | None, str]:
     """The first repair with which every launch compiles and may be launched, and what it is called."""
-    offers = SkillProposer(request.target, load_library(), False).propose(baseline.measurement, ())
+    offers = SkillProposer(request.target, load_library(), None).propose(baseline.measurement, ())
     for proposal in [p for p in offers.proposals if p.repair][:_MAX_REPAIRS]:
         progress.step(f"compiling {request.path} with {proposal.title}")
         if measure(proposal.kernel, request, baseline).builds:

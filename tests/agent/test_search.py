@@ -168,6 +168,14 @@ def test_right_but_only_a_timing_could_show_it() -> None:
     assert "unmeasured" in conclusion.summary and "faster" not in conclusion.summary
 
 
+def test_what_a_clock_saw_no_gain_in_is_nothing_rather_than_inconclusive() -> None:
+    seen = NoGain(Correctness.EXECUTED_ELSEWHERE, "slower: 0.94x [0.92, 0.95] on NVIDIA H200", timed_on="NVIDIA H200")
+    found, conclusion, _ = run(Script(["swizzle"], {"start swizzle": seen}, timed=frozenset({"swizzle"})))
+    assert found.attempts[0].fate is Fate.DROPPED
+    assert (conclusion.outcome, conclusion.offers) == (Outcome.NOTHING, ())
+    assert conclusion.summary.endswith("1 edit was tried, 1 of them timed on NVIDIA H200.")
+
+
 def test_an_unmeasured_candidate_does_not_spoil_a_shown_gain() -> None:
     verdicts = {"start swizzle": NO_GAIN, "start a": accepted(), "start a swizzle": NO_GAIN}
     _, conclusion, _ = run(Script(["swizzle", "a"], verdicts, timed=frozenset({"swizzle"})))

@@ -87,6 +87,16 @@ def sizes(tests: str) -> tuple[list[object], str]:
         ),
         (
             """
+            def test_scale():
+                twice(torch.ones(700, device="cuda"))
+
+            if __name__ == "__main__":
+                raise ValueError("needs arguments")
+            """,
+            [700],
+        ),
+        (
+            """
             def test_unknown(mocker, request):
                 twice(torch.ones(1, device="cuda"))
 
@@ -116,3 +126,13 @@ def test_a_fixture_that_fails_is_the_files_failure() -> None:
         """
     )
     assert (found, status) == ([7], "failed")
+
+
+def test_a_file_that_fails_before_its_tests_are_all_defined_is_not_run_by_halves() -> None:
+    kernel = Kernel(
+        HEAD + "def test_scale():\n    twice(torch.ones(7, device='cuda'))\n\nraise ValueError('no')\n",
+        "test_scale.py",
+        Language.TRITON,
+    )
+    found = capture(kernel, load_target("gfx950"), executor="interpreter")
+    assert found.outcome.status == "failed" and "ValueError: no" in str(found.outcome.exception)
