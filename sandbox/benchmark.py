@@ -39,6 +39,7 @@ Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 4000
 MIN_PAIRS = 12
+_UNSTEADY = "the machine was not steady"
 CHECKED_SHARE = 0.2
 """Share of timed rounds whose results are compared."""
 MIN_NOISE_FLOOR = 0.01
@@ -110,6 +111,11 @@ class PairTiming:
     @property
     def loss(self) -> bool:
         return is_loss(self.interval, self.noise_floor)
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether nothing is wrong but that the machine changed meanwhile: worth a second, longer look."""
+        return bool(self.suspicions) and all(s.endswith(_UNSTEADY) for s in self.suspicions)
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "gain": self.gain, "baseline_median_us": float(np.median(self.baseline_us)),
@@ -243,7 +249,7 @@ def suspicions_of(samples: Mapping[str, Sequence[Sample]], floor_us: float | Non
         return tuple(found)
     first, second = _halves(samples)
     if first.low > second.high or second.low > first.high:
-        found.append(f"the first half of the runs gives {first}, the second {second}: the machine was not steady")
+        found.append(f"the first half of the runs gives {first}, the second {second}: {_UNSTEADY}")
     return tuple(found)
 
 
