@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +57,15 @@ def harness_passes(case: Case, kernel: Path) -> str | None:
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
 
 
-def tune(case: Case, folder: Path, work: Path, rounds: int) -> list[dict[str, Any]]:
-    """The variants of a case, each timed against the original."""
-    rows = []
+def tune(
+    case: Case, folder: Path, work: Path, rounds: int, known: Sequence[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """The variants of a case that are not known yet, each timed against the original."""
+    done = {row["number"] for row in known}
     for path in sorted(folder.glob("*/edit.json"), key=lambda p: int(p.parent.name)):
-        timing = compare(case, path.parent / case.kernel.name, work, rounds)
-        rows.append({**json.loads(path.read_text()), "number": int(path.parent.name), "timing": timing})
-    return rows
+        if int(path.parent.name) not in done:
+            timing = compare(case, path.parent / case.kernel.name, work, rounds)
+            yield {**json.loads(path.read_text()), "number": int(path.parent.name), "timing": timing}
 
 
 def main() -> None:
@@ -92,8 +95,11 @@ def main() -> None:
         if patched is not None and patched.exists() and "ours" not in row:
             row["ours"] = compare(case, patched, options.out, options.rounds)
             row["patched_harness"] = None if options.no_harness else harness_passes(case, patched)
-        if options.variants is not None and "variants" not in row:
-            row["variants"] = tune(case, options.variants / case.name, options.out, options.rounds)
+        if options.variants is not None:
+            known = row.setdefault("variants", [])
+            for timed_variant in tune(case, options.variants / case.name, options.out, options.rounds, known):
+                known.append(timed_variant)
+                store.write_text(json.dumps(results, indent=1))
         if case.expert is not None and not options.no_expert and "expert" not in row:
             row["expert"] = compare(case, case.expert, options.out, options.rounds)
         if not {"ours", "expert", "baseline"} & row.keys():

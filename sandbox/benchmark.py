@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +134,8 @@ class TimingPlan:
     """`cpu` times with the host's clock: for machines without a GPU, and for the tests of this module."""
     call_timeout_s: float = 120.0
     start_timeout_s: float = 300.0
+    lock_timeout_s: float = 600.0
+    """Added to the time for loading and for warming up on a GPU: both wait while other clocks have it."""
 
 
 def time_pair(
@@ -153,17 +154,20 @@ def time_pair(
     rng = np.random.default_rng(plan.seed)
     processes: dict[str, TimingProcess] = {}
 
-    def start(name: str, spec: ProgramSpec, lock: tuple[int, ...]) -> None:
-        processes[name] = TimingProcess(spec, plan.device, plan.flush_bytes, plan.start_timeout_s, lock)
-        processes[name].warm_up(plan.warmup_calls, plan.warmup_s, plan.call_timeout_s)
+    on_gpu = plan.device == "cuda"
+    waiting_s = plan.lock_timeout_s if on_gpu else 0.0
+
+    def start(name: str, spec: ProgramSpec) -> None:
+        with device_lock.offered() if on_gpu else nullcontext(()) as lock:
+            process = TimingProcess(spec, plan.device, plan.flush_bytes, plan.start_timeout_s + waiting_s, lock)
+            processes[name] = process
+            process.warm_up(plan.warmup_calls, plan.warmup_s, plan.call_timeout_s + waiting_s)
 
     specs = {"baseline": baseline, "candidate": candidate, "repeat": baseline}
-    on_gpu = plan.device == "cuda"
     try:
         # Most of the start is importing and compiling: side by side it takes a third.
-        offered = device_lock.offered() if on_gpu else nullcontext(())
-        with offered as lock, ThreadPoolExecutor(len(specs)) as pool:
-            list(pool.map(start, specs, specs.values(), repeat(lock)))
+        with ThreadPoolExecutor(len(specs)) as pool:
+            list(pool.map(start, specs, specs.values()))
         with device_lock.alone() if on_gpu else nullcontext():
             samples, checked = _rotate({name: processes[name] for name in specs}, plan, rng)
         device, flush = processes["baseline"].device_name, processes["baseline"].flush_bytes

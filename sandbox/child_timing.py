@@ -116,8 +116,7 @@ class Session:
         self._device = str(request["device"])
         inputs = _load(Path(request["inputs"]), "wavesmith_inputs")
         self._make = inputs.make
-        if request["device_lock"]:
-            _join(*request["device_lock"])
+        self._use = _Use(*request["device_lock"]) if request["device_lock"] else None
         self._clock = (CpuClock if self._device == "cpu" else DeviceClock)(request["flush_bytes"])
         source = Path(request["source"])
         self._digest = hashlib.sha256(source.read_bytes()).hexdigest()
@@ -154,6 +153,8 @@ class Session:
             self._entry(*args, **kwargs)
             done += 1
         self._clock.wait()
+        if self._use is not None:
+            self._use.leave()
         return {"calls": done}
 
     def time(self) -> dict[str, Any]:
@@ -191,13 +192,37 @@ class Session:
         return {"nbytes": lengths}
 
 
-def _join(turn: int, use: int) -> None:
-    """`sandbox.device_lock.join`, which this file may not import: from here on the GPU is used."""
-    fcntl.flock(turn, fcntl.LOCK_SH)
-    fcntl.flock(use, fcntl.LOCK_SH)
-    fcntl.flock(turn, fcntl.LOCK_UN)
-    os.close(turn)
-    os.close(use)
+class _Use:
+    """`sandbox.device_lock.join`, which this file may not import: the GPU is used, except while Triton compiles."""
+
+    def __init__(self, turn: int, use: int) -> None:
+        import triton
+
+        self._files: tuple[int, int] | None = (turn, use)
+        self._compile = triton.compiler.compile
+        triton.compile = triton.compiler.compile = self._compile_outside
+        self._take()
+
+    def leave(self) -> None:
+        """Warm: from here on the parent has the GPU alone for this process and its like."""
+        files, self._files = self._files, None
+        for descriptor in files or ():
+            os.close(descriptor)
+
+    def _take(self) -> None:
+        if self._files is not None:
+            turn, use = self._files
+            fcntl.flock(turn, fcntl.LOCK_SH)
+            fcntl.flock(use, fcntl.LOCK_SH)
+            fcntl.flock(turn, fcntl.LOCK_UN)
+
+    def _compile_outside(self, *args: Any, **kwargs: Any) -> Any:
+        if self._files is not None:
+            fcntl.flock(self._files[1], fcntl.LOCK_UN)
+        try:
+            return self._compile(*args, **kwargs)
+        finally:
+            self._take()
 
 
 def _import_torch() -> Any:

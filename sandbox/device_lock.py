@@ -2,18 +2,21 @@
 
 Jobs side by side (several workers, a benchmark with `--jobs`) would otherwise time each other's work. The locks are
 files in the cache folder, one pair for each set of visible devices, so they hold between processes of one user and end
-with the process that holds them. Children are offered the open files and take the lock when they come to use the GPU:
-the seconds in which they import keep no clock waiting.
+with the process that holds them. Children are offered the open files and take the lock when they come to use the GPU,
+and give it back while they compile: the seconds in which they import and compile keep no clock waiting.
 """
 
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sandbox.compile_cache import cache_root
 
@@ -50,16 +53,36 @@ def shared() -> Iterator[None]:
 
 @contextmanager
 def offered() -> Iterator[Files]:
-    """The lock of `shared`, for children to take with `join`; it is held from then to the end of this block."""
+    """The lock of `shared`, for a child to `join`; it is given back at the end of this block at the latest."""
     with _open("turn") as turn, _open("use") as use:
         yield turn, use
 
 
 def join(files: Files) -> None:
-    """In a child, before its first use of a GPU: take what the parent offered, and leave it to the parent to hold."""
+    """In a child, before its first use of a GPU: take what the parent offered, except while Triton compiles.
+
+    `sandbox.child_timing`, which imports nothing of the package, has its own.
+    """
+    import triton
+
     _take(files)
-    for descriptor in files:
-        os.close(descriptor)
+    compiled, away, mutex = triton.compiler.compile, 0, threading.Lock()
+
+    @functools.wraps(compiled)
+    def compile_outside(*args: Any, **kwargs: Any) -> Any:
+        nonlocal away
+        with mutex:
+            away += 1
+            fcntl.flock(files[1], fcntl.LOCK_UN)
+        try:
+            return compiled(*args, **kwargs)
+        finally:
+            with mutex:
+                away -= 1
+                if not away:
+                    _take(files)
+
+    triton.compile = triton.compiler.compile = compile_outside
 
 
 def _take(files: Files) -> None:

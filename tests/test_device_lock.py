@@ -74,13 +74,17 @@ def test_nobody_begins_while_a_clock_waits() -> None:
 
 
 JOINING = """
-import sys, time
+import sys, triton
 from sandbox.device_lock import join
-print("imported", flush=True)
-sys.stdin.readline()
+def wait_for_word(said):
+    print(said, flush=True)
+    sys.stdin.readline()
+triton.compiler.compile = wait_for_word
+wait_for_word("imported")
 join((int(sys.argv[1]), int(sys.argv[2])))
-print("joined", flush=True)
-sys.stdin.readline()
+wait_for_word("joined")
+triton.compile("compiling")
+wait_for_word("compiled")
 """
 
 
@@ -95,6 +99,14 @@ def test_a_child_keeps_a_clock_waiting_from_its_first_use_to_its_end_only() -> N
         print(file=child.stdin)
         early.release()
         assert child.stdout.readline() == "joined\n"
+        clock = Holder(device_lock.alone)
+        assert not clock.has.wait(MOMENT_S)
+        print(file=child.stdin)
+        assert child.stdout.readline() == "compiling\n"
+        assert clock.has.wait(PATIENCE_S), "the child only compiles"
+        clock.release()
+        print(file=child.stdin)
+        assert child.stdout.readline() == "compiled\n"
         clock = Holder(device_lock.alone)
         assert not clock.has.wait(MOMENT_S)
         child.communicate("\n", timeout=PATIENCE_S)
