@@ -36,6 +36,8 @@ class Orderings:
         """Functions that put integers in order, with how often; they count as no library call."""
         self.wrong: list[str] = []
         """What the call did with an order besides."""
+        self.fed: dict[str, int] = {}
+        """Kernels that are given ordered integers, with in how many launches."""
         self.shuffle: torch.Generator | None = None
         """Where random orders take the place of those found."""
         self._given: set[int] = set()
@@ -49,7 +51,7 @@ class Orderings:
     def start(self, given: Iterable[Any], shuffle: torch.Generator | None) -> None:
         """Forget the call before, but for the memory of its orders."""
         self._earlier |= self._orders | self._ordered
-        self.found, self.wrong, self.shuffle = {}, [], shuffle
+        self.found, self.wrong, self.fed, self.shuffle = {}, [], {}, shuffle
         self._given, self._floats, self._written, self._orders, self._ordered = set(), set(), set(), set(), set()
         self._held = []  # an address stands for the same memory until the call ends
         for tensor in given:
@@ -73,13 +75,14 @@ class Orderings:
         self._held.append(result)
         return None, result
 
-    def handed(self, arguments: Iterable[Any], own: set[int]) -> None:
-        """A launch is given these; `own` are the storages of the call."""
-        for tensor in arguments:
-            storage = storage_of(tensor)[0]
-            self._written.add(storage)
-            if storage in self._earlier and storage not in own:
-                self.wrong.append("a kernel is given the order that an earlier call found")
+    def handed(self, kernel: str, arguments: Iterable[Any], own: set[int]) -> None:
+        """A launch of a kernel is given these; `own` are the storages of the call."""
+        given = {storage_of(tensor)[0] for tensor in arguments}
+        self._written |= given
+        if given & (self._orders | self._ordered):
+            self.fed[kernel] = self.fed.get(kernel, 0) + 1
+        if given & self._earlier - own:
+            self.wrong.append("a kernel is given the order that an earlier call found")
 
     def returned(self, tensor: Any) -> None:
         """A result of the call, or an argument that it changed."""

@@ -77,7 +77,7 @@ class TrialRecorder(LaunchRecorder):
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, sizes, compiled, self.targets[0], lambda: answer.append(native()))
         with raw() if self.executor.name != "gpu" else nullcontext():
-            self.orderings.handed(tensors_in(list(bound.values())), self.call_storages)
+            self.orderings.handed(fn.__name__, tensors_in(list(bound.values())), self.call_storages)
             foreign = self._foreign(bound) if self.execute_now else {}
             before = {name: read_memory(tensor, 1 << 40).digest for name, tensor in foreign.items()}
             self._run(pending, note)

@@ -288,6 +288,7 @@ class TrialRun:
             "torch": self.watch.names,
             "orderings": self.watch.orderings.found,
             "misordered": self.watch.orderings.wrong,
+            "fed": self.watch.orderings.fed,
             "broken_guards": inputs.broken_guards(),
             "config": self.recorder.forced_config,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -79,6 +80,12 @@ class _Judge:
     def launches(self) -> None:
         if not self.call.launches:
             self.fail("kernel-not-launched", "the call launched no kernel")
+        made = Counter(launch.kernel for launch in self.reference.call.launches)
+        for kernel, count in self.call.fed.items():
+            if self.call.orderings and count > made[kernel]:
+                self.fail(
+                    "library-call", f"ordered integers are given to {count} launches of {kernel}, not {made[kernel]}"
+                )
         for launch in self.call.launches:
             if not launch.own:
                 self.fail("foreign-kernel", f"kernel {launch.kernel} is not text of the candidate's file")

@@ -124,6 +124,8 @@ class Call:
     """torch functions that put integers in order for kernels: no library calls."""
     misordered: tuple[str, ...] = ()
     """What else was done with such integers."""
+    fed: Mapping[str, int] = field(default_factory=dict)
+    """Kernels that were given such integers, with in how many launches."""
     shuffled: bool = False
     """Whether random orders took the place of those found."""
     inputs_digest: str = ""
@@ -311,6 +313,7 @@ def _call(request: Request, report: Mapping[str, Any], blob: bytes) -> Call:
         torch_functions={str(k): int(v) for k, v in report["torch"].items()},
         orderings={str(k): int(v) for k, v in report["orderings"].items()},
         misordered=tuple(map(str, report["misordered"])),
+        fed={str(k): int(v) for k, v in report["fed"].items()},
         shuffled=bool(report["shuffled"]),
         inputs_digest=str(report["inputs"]),
         error=_error(report["error"]) if report.get("error") else None,

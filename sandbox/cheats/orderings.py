@@ -7,14 +7,17 @@ kernel computes with is touched, and the kernel's results are compared as ever. 
     idx, bag = idx.gather(1, order), bag.gather(1, order)
     kernel[grid](idx, bag, order, ...)
 
-of names that the baseline's same function gives to its kernels: each result goes to another such call or is itself an
-argument of a launch, of a kernel that writes through atomics alone. Anything else of this kind stays a library call.
-Types, origins and what happens in a random order are seen when the call runs (`sandbox.child_orderings`).
+of names that the baseline's same function gives to its kernels, under no condition that is new: each result goes to
+another such call or is itself an argument of a launch, of a kernel that writes through atomics alone. No more launches
+may be given them than the baseline has of that kernel, so that none can tell the next whether it is handed the order
+that was found. Anything else of this kind stays a library call. Types, origins and what happens in a random order are
+seen when the call runs (`sandbox.child_orderings`).
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -54,7 +57,9 @@ def _callee(call: ast.expr) -> Iterator[ast.AST]:
 
 def _checked(before: Source, after: Source, known: FunctionNode, function: FunctionNode) -> list[_Ordering]:
     """The orderings of a function; none of them where one is used for anything else."""
-    orderings = list(_orderings(after, function))
+    orderings = list(
+        _orderings(after, function.body, {ast.dump(n.test) for n in ast.walk(known) if isinstance(n, ast.If)})
+    )
     made = {t for o in orderings for t in o.targets}
     orders = {o.targets[-1] for o in orderings if o.order is None}
     given = _given(before, known) - _made_here(before, known)
@@ -65,6 +70,9 @@ def _checked(before: Source, after: Source, known: FunctionNode, function: Funct
         return []
     if any(o.order is not None and o.order.id not in orders for o in orderings):
         return []
+    fed = Counter(_kernel_of(c) for c in launches if _names_given(c) & made)
+    if fed - Counter(map(_kernel_of, before.launches(known))):
+        return []
     if not _only_used(function, made, uses) or not _otherwise_as_before(known, function, made | given, orderings):
         return []
     return orderings
@@ -72,8 +80,17 @@ def _checked(before: Source, after: Source, known: FunctionNode, function: Funct
 
 def _given(source: Source, function: FunctionNode) -> set[str]:
     """Names that the function's launches are given as they are."""
-    values = [v for call in source.launches(function) for v in (*call.args, *(k.value for k in call.keywords))]
+    return {name for call in source.launches(function) for name in _names_given(call)}
+
+
+def _names_given(launch: ast.Call) -> set[str]:
+    values = (*launch.args, *(k.value for k in launch.keywords))
     return {v.id for v in values if isinstance(v, ast.Name)}
+
+
+def _kernel_of(launch: ast.Call) -> str:
+    callee = launch.func.value if isinstance(launch.func, ast.Subscript) else None
+    return callee.id if isinstance(callee, ast.Name) else ""
 
 
 def _made_here(source: Source, function: FunctionNode) -> set[str]:
@@ -87,9 +104,12 @@ def _made_here(source: Source, function: FunctionNode) -> set[str]:
     return found
 
 
-def _orderings(source: Source, function: FunctionNode) -> Iterator[_Ordering]:
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+def _orderings(source: Source, body: list[ast.stmt], tests: set[str]) -> Iterator[_Ordering]:
+    """Those that run in each call, or under the baseline's own conditions."""
+    for node in body:
+        if isinstance(node, ast.With | ast.For) or (isinstance(node, ast.If) and ast.dump(node.test) in tests):
+            yield from _orderings(source, [*node.body, *getattr(node, "orelse", ())], tests)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1:
             for target, value in _pairs(node.targets[0], node.value):
                 found = _ordering(source, target, value)
                 if found is not None:
@@ -139,8 +159,7 @@ def _is_literal(node: ast.expr) -> bool:
 def _into_atomics(source: Source, function: FunctionNode) -> Iterator[ast.Call]:
     """Launches of kernels of this file that write through atomics which commute, and in no other way."""
     for call in source.launches(function):
-        callee = call.func.value if isinstance(call.func, ast.Subscript) else None
-        kernel = callee.id if isinstance(callee, ast.Name) else ""
+        kernel = _kernel_of(call)
         if kernel not in source.kernels:
             continue
         reached = [source.kernels[k] for k in source.closure({kernel}) & source.kernels.keys()]

@@ -45,6 +45,8 @@ REFUSED = {
     "another name for sorting": "    s = torch.Tensor.argsort\n    order = s(idx, 1)\n" + LAUNCH,
     "another sort": SORTED.replace("argsort(dim=1, stable=True)", "msort()") + LAUNCH,
     "into given memory": "    order = torch.argsort(idx, 1, out=bag)\n" + LAUNCH,
+    "under a new condition": "    if lookups > 1_000_000:\n        idx = idx.gather(1, idx.argsort(1))\n" + LAUNCH,
+    "one launch to see whether it is sorted, one to use that": SORTED + LAUNCH + "BLOCK=2)\n" + LAUNCH,
     "for a kernel that is none": SORTED + LAUNCH.replace("tbe_bwd[", "KERNELS["),
 }
 
@@ -133,7 +135,7 @@ def wrong_after(*calls: Callable[[Watch, Any], Any]) -> list[str]:
 
 
 def test_ordered_integers_go_to_kernels_and_nowhere_else() -> None:
-    assert not wrong_after(lambda w, i: w.orderings.handed([i.argsort(1)], w.storages))
+    assert not wrong_after(lambda w, i: w.orderings.handed("k", [i.argsort(1)], w.storages))
     assert not wrong_after(lambda w, i: i.argsort(1).shape)
     assert wrong_after(lambda w, i: i.argsort(1) + 1) == ["torch's add is given integers that were put in order"]
     assert wrong_after(lambda w, i: i.argsort(1).to(torch.int32))
@@ -152,7 +154,7 @@ def test_an_order_lives_as_long_as_its_call() -> None:
 
     assert not wrong_after(lambda w, i: kept.append(i.argsort(1)))
     assert wrong_after(
-        lambda w, i: kept.append(i.argsort(1)), lambda w, i: w.orderings.handed([kept[-1]], w.storages)
+        lambda w, i: kept.append(i.argsort(1)), lambda w, i: w.orderings.handed("k", [kept[-1]], w.storages)
     ) == ["a kernel is given the order that an earlier call found"]
     wrong_after(lambda w, i: kept.insert(0, i.argsort(1)), gathers)
     assert seen["gather"] == 1
@@ -160,7 +162,7 @@ def test_an_order_lives_as_long_as_its_call() -> None:
 
 def test_what_a_kernel_was_given_is_not_sorted_any_more() -> None:
     def late(watch: Watch, idx: Any) -> None:
-        watch.orderings.handed([idx], watch.storages)
+        watch.orderings.handed("k", [idx], watch.storages)
         idx.argsort(1)
         assert watch.names["argsort"] == 1
 
