@@ -29,7 +29,7 @@ class SkillProposer:
         kept = {a.proposal.origin for a in history if a.fate in (Fate.KEPT, Fate.STEP)}
         matched = {m.skill.id for m in matches.matches}
         unmatched = list(_nearest([u for u in matches.unmet if u.skill.id not in matched]))
-        untried = matched - {a.proposal.origin for a in history}
+        untried = {m.skill.id for m in matches.matches if not self._untimed(m)} - {a.proposal.origin for a in history}
         proposals: list[Proposal] = []
         for found in sorted(matches.matches, key=lambda m: _turns(m, history)):
             obstacle = _obstacle(found, measured, kept, matched, untried) or self._untimed(found)

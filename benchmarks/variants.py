@@ -59,7 +59,16 @@ def harness_of(case: Case, options: argparse.Namespace) -> Path | None:
 
 
 def variants_of(case: Case, start: Path, options: argparse.Namespace) -> list[Proposal]:
-    """The first proposals that wait for a clock, build for the target, and spill no more than before."""
+    """The first proposals that wait for a clock, build for the target, and spill no more than before; of the original
+    too, where the patched file has taken a skill's turn that would have come first with a clock."""
+    found = _offered(case, start, options, frozenset())
+    if start != case.kernel:
+        found += _offered(case, case.kernel, options, frozenset(p.origin for p in found))
+    return found
+
+
+def _offered(case: Case, start: Path, options: argparse.Namespace, known: frozenset[str]) -> list[Proposal]:
+    """Variants of one file, by other skills than the known ones."""
     target = load_target(options.target)
     path = harness_of(case, options)
     harness = load_with_companions(path) if path is not None else None
@@ -71,7 +80,7 @@ def variants_of(case: Case, start: Path, options: argparse.Namespace) -> list[Pr
     for proposal in offers.proposals:
         if len(found) == options.count:
             break
-        if proposal.needs_timing:
+        if proposal.needs_timing and proposal.origin not in known:
             after = measure(proposal.kernel, request, baseline)
             if after.builds and spills(after) <= spills(baseline.measurement):
                 found.append(proposal)

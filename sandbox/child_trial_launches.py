@@ -11,7 +11,8 @@ from typing import Any, Literal
 from sandbox import child_hooks
 from sandbox.child_executors import CannotExecute, PendingLaunch, _restore, _save
 from sandbox.child_launches import LaunchRecorder, StandInKernel, Surroundings, bind, evaluate_grid
-from sandbox.child_values import raw, read_memory, storage_of
+from sandbox.child_orderings import Orderings
+from sandbox.child_values import raw, read_memory, storage_of, tensors_in
 from sandbox.compiling import Compiled, CompileError
 
 Order = Literal["lockstep", "reversed"]
@@ -50,6 +51,8 @@ class TrialRecorder(LaunchRecorder):
     """Order of waves where the emulator runs a launch."""
     call_storages: set[int]
     """Addresses of the storages that belong to the call: its inputs, and what torch made during it."""
+    orderings: Orderings
+    """What the call puts in order."""
     forced_config: int
     config_count: int
 
@@ -74,6 +77,7 @@ class TrialRecorder(LaunchRecorder):
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, sizes, compiled, self.targets[0], lambda: answer.append(native()))
         with raw() if self.executor.name != "gpu" else nullcontext():
+            self.orderings.handed(fn.__name__, tensors_in(list(bound.values())), self.call_storages)
             foreign = self._foreign(bound) if self.execute_now else {}
             before = {name: read_memory(tensor, 1 << 40).digest for name, tensor in foreign.items()}
             self._run(pending, note)

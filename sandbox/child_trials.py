@@ -13,7 +13,7 @@ import hashlib
 import sys
 import time
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from sandbox.child_driver import StandInDriver, run_once
 from sandbox.child_entries import EntryTracker
 from sandbox.child_executors import Stopwatch, executor
 from sandbox.child_inputs import CannotBuild, InputBuilder, Inputs, flatten
+from sandbox.child_orderings import Orderings
 from sandbox.child_spelled import is_module_launch, repeated_launch
 from sandbox.child_trial_launches import TrialRecorder, choose_config
 from sandbox.child_values import Encoder, SnapshotStore, raw, read_memory, storage_of, tensors_in
@@ -50,22 +51,25 @@ _clone, _equal = torch.Tensor.clone, torch.equal
 class Watch(TorchFunctionMode):  # type: ignore[misc]
     """Names every torch function the program calls, and poisons memory it allocates without a value."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_host: Callable[[Any], bool]) -> None:
         super().__init__()
         self.names: dict[str, int] = {}
         self.storages: set[int] = set()
         """Addresses of storages that the call was given, or that torch made while it was watched."""
+        self.orderings = Orderings(is_host)
         self.on = False
 
-    def start(self, given: Iterable[Any]) -> None:
+    def start(self, given: Collection[Any], shuffle: Any = None) -> None:
         """Forget the call before; `given` are the tensors of the next one."""
         self.names, self.storages = {}, {storage_of(t)[0] for t in given}
+        self.orderings.start(given, shuffle)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if self.on:
-            name = str(getattr(func, "__name__", func))
-            self.names[name] = self.names.get(name, 0) + 1
+            name, result = self.orderings.seen(str(getattr(func, "__name__", func)), args, kwargs or {}, result)
+            if name is not None:
+                self.names[name] = self.names.get(name, 0) + 1
             if func in _EMPTY and isinstance(result, torch.Tensor):
                 with raw(), torch.no_grad():
                     poison_(result)
@@ -99,7 +103,7 @@ class TrialRun:
         self.gpu = job.executor == "gpu"
         self.files = {str(p): p.read_text(encoding="utf-8") for p in job.folder.rglob("*.py")}
         self.stored: StoredWorkload = load_workload(job.folder.parent)
-        self.watch = Watch()
+        self.watch = Watch(child_torch.lies_in_host_memory if self.gpu else child_torch.is_host)
         self.mode = child_torch.DeviceMode()
         self.recorder = self._install()
         self.kept: list[tuple[int, Any, str]] = []
@@ -156,6 +160,9 @@ class TrialRun:
                     inputs = builder.refill(self.held.get(int(step["entry"]), inputs), inputs)
                 self.held[int(step["entry"])] = inputs
                 self._call(builder, module, number, step, inputs)
+                if step.get("shuffle") and self.watch.orderings.found:
+                    again = builder.build(inputs.entry, inputs.variant)
+                    self._call(builder, module, number, step, again, shuffle=True)
                 for config in range(1, self.recorder.config_count if step.get("all_configs") else 1):
                     self._call(builder, module, number, step, builder.build(inputs.entry, inputs.variant), config)
         for number, tensor, digest in self.kept:
@@ -189,11 +196,11 @@ class TrialRun:
 
     def _call(
         self, builder: InputBuilder, module: types.ModuleType, number: int, step: Mapping[str, Any], inputs: Inputs,
-        config: int = 0,
+        config: int = 0, *, shuffle: bool = False,
     ) -> None:  # fmt: skip
         recorder = self.recorder
         recorder.notes, recorder.forced_config, recorder.config_count = [], config, 1
-        recorder.compile_now = bool(step.get("compile")) and config == 0
+        recorder.compile_now = bool(step.get("compile")) and config == 0 and not shuffle
         recorder.order, recorder.wide = (
             "reversed" if step.get("order") == "reversed" else "lockstep",
             bool(step.get("wide")),
@@ -201,9 +208,10 @@ class TrialRun:
         recorder.execute_now = bool(step.get("execute", True))
         seen = inputs.tensors if recorder.execute_now else {}
         recorder.schedule = str(step.get("schedule") or "lockstep")
-        self.watch.start(inputs.tensors.values())
-        recorder.call_storages = self.watch.storages
-        report: dict[str, Any] = {}
+        drawn = torch.Generator().manual_seed(int(step["variant"]["seed"]) + 2) if shuffle else None
+        self.watch.start(inputs.tensors.values(), drawn)
+        recorder.call_storages, recorder.orderings = self.watch.storages, self.watch.orderings
+        report: dict[str, Any] = {"shuffled": shuffle}
         results: list[tuple[str, Any]] = []
         with raw():
             before = {p: contents(t) for p, t in seen.items()}
@@ -265,6 +273,7 @@ class TrialRun:
                     }
                 )
                 blob += data
+                self.watch.orderings.returned(value)
                 if place.startswith("output") and exact and value.untyped_storage().data_ptr() not in given:
                     self.kept.append((number, value, _digest(value)))
             elif value is None or isinstance(value, bool | int | float | str):
@@ -277,6 +286,9 @@ class TrialRun:
             "inputs": hashlib.sha256("".join(sorted(f"{k}={v}" for k, v in digests.items())).encode()).hexdigest(),
             "launches": [dataclasses.asdict(n) for n in self.recorder.notes],
             "torch": self.watch.names,
+            "orderings": self.watch.orderings.found,
+            "misordered": self.watch.orderings.wrong,
+            "fed": self.watch.orderings.fed,
             "broken_guards": inputs.broken_guards(),
             "config": self.recorder.forced_config,
         }

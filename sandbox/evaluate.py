@@ -276,7 +276,8 @@ class Evaluator:
         """The candidate's calls: every step the baseline answers, in an order of their own, some of them twice."""
         key = (candidate.digest, executor)
         if key not in self._trials:
-            requests = candidate_requests(expected, self.steps, executor, self._dear, self._rng)
+            shuffle = not any(call.orderings for call in self.baseline_trial.calls)
+            requests = candidate_requests(expected, self.steps, executor, self._dear, self._rng, shuffle=shuffle)
             self._trials[key] = self._run(candidate, requests, executor)
         return self._trials[key]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sandbox.cheats.names import COMPUTING_METHODS, SCRATCH_METHODS
+from sandbox.cheats.names import COMPUTING_METHODS, INDEXING, SCRATCH_METHODS
 from sandbox.correctness import Results, TensorValue, Value, Yardsticks, bitwise_equal, compare, decode, is_float
 from sandbox.gate import Gate
 from sandbox.oracle import Booleans, Reference, unsteady, unwritten
@@ -22,6 +23,7 @@ _LIBRARY = (COMPUTING_METHODS - SCRATCH_METHODS - {"__getitem__"}) | {
     "scaled_dot_product_attention", "rms_norm", "cross_entropy", "mse_loss", "embedding_bag", "adaptive_avg_pool2d",
     "max_pool2d", "avg_pool2d", "glu", "leaky_relu", "elu", "selu", "softplus", "hardtanh", "one_hot", "normalize",
     "multi_head_attention_forward", "__matmul__", "__rmatmul__", "__pow__", "cosine_similarity", "pad", "cat", "stack",
+    INDEXING,
 }  # fmt: skip
 """torch functions that do a kernel's work; allocation, views, casts and reductions of scratch are not among them."""
 
@@ -38,7 +40,7 @@ def judge_calls(gate: Gate, references: Sequence[Reference], candidate: Trial, b
         judge.memory()
         if call.executed:
             first = candidate.of(call.request.number)
-            if call.request.again and first is not None and first is not call:
+            if call.request.again and not call.shuffled and first is not None and first is not call:
                 judge.repetition(first)
             else:
                 judge.results()
@@ -71,12 +73,19 @@ class _Judge:
     def fail(self, check: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         how = f" with autotuner config {self.call.config}" if self.call.config else ""
         how += " with programs in another order" if self.reversed else ""
+        how += " with a random order in the place of the one that the host code finds" if self.call.shuffled else ""
         rank = _RANK.get(self.variant.kind, 2)
         self.gate.fail(check, f"on {self.variant.name}{how}: {message}", details, rank)
 
     def launches(self) -> None:
         if not self.call.launches:
             self.fail("kernel-not-launched", "the call launched no kernel")
+        made = Counter(launch.kernel for launch in self.reference.call.launches)
+        for kernel, count in self.call.fed.items():
+            if self.call.orderings and count > made[kernel]:
+                self.fail(
+                    "library-call", f"ordered integers are given to {count} launches of {kernel}, not {made[kernel]}"
+                )
         for launch in self.call.launches:
             if not launch.own:
                 self.fail("foreign-kernel", f"kernel {launch.kernel} is not text of the candidate's file")
@@ -121,6 +130,8 @@ class _Judge:
 
     def _named(self, check: str) -> str:
         """Under which name a wrong result counts: what was special about the call says more than how it is wrong."""
+        if self.call.shuffled:
+            return "library-call"
         if self.call.config > 0:
             return "autotune-config"
         if self.reversed:
@@ -186,14 +197,17 @@ def _nan(value: Value) -> Booleans:
 
 
 def _judge_library(gate: Gate, candidate: Trial, baseline: Trial) -> None:
-    """torch functions the candidate's calls use and the baseline's do not."""
-    usual = {name for call in baseline.calls for name in call.torch_functions}
+    """torch functions the candidate's calls use and the baseline's do not, and orders that serve for more than that."""
+    usual = {name for call in baseline.calls for name in (*call.torch_functions, *call.orderings)}
+    ordered = any(call.orderings for call in baseline.calls)
     for call in candidate.calls:
-        fresh = sorted((set(call.torch_functions) & _LIBRARY) - usual)
-        if fresh:
-            gate.fail(
-                "library-call", f"on {call.request.step.variant.name}: the host code calls torch's {', '.join(fresh)}"
-            )
+        used = {*call.torch_functions, *(call.orderings if ordered else ())}
+        fresh = sorted((used & _LIBRARY) - usual)
+        said = [f"the host code calls torch's {', '.join(fresh)}"] if fresh else []
+        if not ordered:
+            said += call.misordered
+        if said:
+            gate.fail("library-call", f"on {call.request.step.variant.name}: {said[0]}")
             return
 
 

@@ -102,21 +102,27 @@ def _again(plan: Sequence[PlannedCall], *, on_gpu: bool = False) -> list[Request
 
 
 def candidate_requests(
-    expected: Sequence[Reference], steps: Sequence[Step], executor: str, dear: Container[int], rng: np.random.Generator
+    expected: Sequence[Reference],
+    steps: Sequence[Step],
+    executor: str,
+    dear: Container[int],
+    rng: np.random.Generator,
+    *,
+    shuffle: bool = False,
 ) -> list[Request]:
     """A candidate's calls: every step the baseline answers, in an order of their own, some of them twice.
 
     Steps of recorded inputs that it does not answer are compiled only. `dear` holds the entries whose recorded call is
-    made once; what is to be seen on a repetition is seen on their smaller inputs.
+    made once; what is to be seen on a repetition is seen on their smaller inputs. With `shuffle` the others are made
+    once more in a random order where the candidate's host code puts integers in order.
     """
     requests: list[Request] = []
     for reference in expected:
         step, watch = reference.step, reference.call.changed
         recorded, costly = step.variant.kind == "recorded", step.entry in dear
         reuse = bool(rng.random() < 0.5)
-        requests.append(
-            Request(step, reference.number, compile=recorded, reuse=reuse, all_configs=recorded, watch=watch)
-        )
+        plain = Request(step, reference.number, compile=recorded, reuse=reuse, all_configs=recorded, watch=watch)
+        requests.append(replace(plain, shuffle=shuffle and not (recorded and costly)))
         if executor == "interpreter" and (step.variant.reduced if costly else recorded):
             requests.append(Request(step, reference.number, order="reversed", watch=watch))
     answered = {r.number for r in expected}

@@ -60,6 +60,8 @@ class Request:
     watch: tuple[str, ...] = ()
     schedule: str = "lockstep"
     """Order of waves in the emulator: `lockstep`, `sequential`, `reverse`, `random:SEED`."""
+    shuffle: bool = False
+    """Made once more with random orders where its host code puts integers in order."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -73,6 +75,7 @@ class Request:
             "execute": self.execute,
             "watch": list(self.watch),
             "schedule": self.schedule,
+            "shuffle": self.shuffle,
         }
 
 
@@ -117,6 +120,14 @@ class Call:
     """Argument tensors whose memory the call changed."""
     launches: tuple[TrialLaunch, ...] = ()
     torch_functions: Mapping[str, int] = field(default_factory=dict)
+    orderings: Mapping[str, int] = field(default_factory=dict)
+    """torch functions that put integers in order for kernels: no library calls."""
+    misordered: tuple[str, ...] = ()
+    """What else was done with such integers."""
+    fed: Mapping[str, int] = field(default_factory=dict)
+    """Kernels that were given such integers, with in how many launches."""
+    shuffled: bool = False
+    """Whether random orders took the place of those found."""
     inputs_digest: str = ""
     error: ProgramError | None = None
     broken_guards: int = 0
@@ -165,7 +176,7 @@ class Trial:
         """The first plain call of a step, or the one in wider arithmetic."""
         for call in self.calls:
             request = call.request
-            plain = not request.again and request.order == "lockstep" and call.config == 0
+            plain = not request.again and request.order == "lockstep" and call.config == 0 and not call.shuffled
             if request.number == number and request.wide == wide and plain:
                 return call
         return None
@@ -300,6 +311,10 @@ def _call(request: Request, report: Mapping[str, Any], blob: bytes) -> Call:
         changed=tuple(map(str, report["changed"])),
         launches=tuple(_launch(x) for x in report["launches"]),
         torch_functions={str(k): int(v) for k, v in report["torch"].items()},
+        orderings={str(k): int(v) for k, v in report["orderings"].items()},
+        misordered=tuple(map(str, report["misordered"])),
+        fed={str(k): int(v) for k, v in report["fed"].items()},
+        shuffled=bool(report["shuffled"]),
         inputs_digest=str(report["inputs"]),
         error=_error(report["error"]) if report.get("error") else None,
         broken_guards=int(report["broken_guards"]),

@@ -14,6 +14,7 @@ from sandbox.cheats.finding import Finding, Severity
 from sandbox.cheats.host import Item, host_items
 from sandbox.cheats.kernel_rules import UNSEEN_WORDS, BlindEdits, blind_edits, kernel_items
 from sandbox.cheats.names import TARGET_QUERIES
+from sandbox.cheats.orderings import permitted
 from sandbox.cheats.scope import scope_items
 from sandbox.cheats.source import Source, read_source
 from sandbox.kernel import Kernel, Language
@@ -56,7 +57,7 @@ def _new_items(before: Source, after: Source) -> list[Item]:
     for _, key, _, _ in _all_items(before):
         left[key] = left.get(key, 0) + 1
     fresh: list[Item] = []
-    for item in _all_items(after):
+    for item in _all_items(after, permitted(before, after)):
         if left.get(item[1], 0) > 0:
             left[item[1]] -= 1
         else:
@@ -64,8 +65,8 @@ def _new_items(before: Source, after: Source) -> list[Item]:
     return fresh
 
 
-def _all_items(source: Source) -> Iterator[Item]:
-    yield from host_items(source)
+def _all_items(source: Source, orderings: frozenset[int] = frozenset()) -> Iterator[Item]:
+    yield from host_items(source, orderings)
     yield from kernel_items(source)
 
 

@@ -19,9 +19,12 @@ _HONEST_DUNDERS = frozenset(
 )
 
 
-def host_items(source: Source) -> Iterator[Item]:
-    """Every suspicious construct of the host code, honest or not: the caller keeps what the baseline does not have."""
-    inside = source.kernel_nodes()
+def host_items(source: Source, permitted: frozenset[int] = frozenset()) -> Iterator[Item]:
+    """Every suspicious construct of the host code, honest or not: the caller keeps what the baseline does not have.
+
+    `permitted` holds the `id` of nodes that put integers in order, see `sandbox.cheats.orderings`.
+    """
+    inside = source.kernel_nodes() | permitted
     for node in ast.walk(source.tree):
         if id(node) in inside:
             continue
@@ -29,6 +32,8 @@ def host_items(source: Source) -> Iterator[Item]:
             yield check, f"{check}|{key}", getattr(node, "lineno", 1), message
     for name, function in source.functions.items():
         for check, node, message in _function_items(source, name, function):
+            if check == "library-call" and id(node) in permitted:
+                continue
             yield check, f"{check}|{ast.unparse(node)}", getattr(node, "lineno", function.lineno), message
     for node in _outside_functions(source):
         if isinstance(node, ast.Lambda):

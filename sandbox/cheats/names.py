@@ -284,8 +284,12 @@ COMPUTING_METHODS = _words(
     "clamp_min_ clamp_max_ neg_ abs_ pow_ lerp_ masked_fill_ scatter_ scatter_add_ scatter_reduce_ index_add_ "
     "index_copy_ index_fill_ index_put_ tril_ triu_ sub_ round_ floor_ ceil_ normal_ detach_ "
     "layer_norm group_norm batch_norm conv1d conv2d conv3d linear embedding dropout nan_to_num __matmul__ __add__ "
+    "msort unique_consecutive searchsorted bucketize argwhere "
     "__mul__ __sub__ __truediv__ __getitem__ apply_ map_ bitwise_and bitwise_or bitwise_xor backward"
 )
 """Methods of tensors that compute or copy. On a scratch buffer that a kernel filled, `SCRATCH_METHODS` are honest."""
 
 SCRATCH_METHODS = _words("sum mean max min amax amin prod logsumexp masked_fill add_ mul_ div_ copy_ sqrt rsqrt")
+
+INDEXING = "indexing by a tensor"
+"""What `x[indices]` and `x[indices] = y` count as when they run: they gather and scatter."""

@@ -46,15 +46,17 @@ class ProgramScatter:
         return f"{self.program.name}_total"
 
 
-def edits(source: TritonSource, function: JitFunction, found: ProgramScatter, dtype: str) -> list[Edit] | None:
+def edits(
+    source: TritonSource, function: JitFunction, found: ProgramScatter, dtype: str, run: int = RUN
+) -> list[Edit] | None:
     """The first id peeled, the others in a loop; the grid divided; the number of ids passed along.
 
     None where a launch does not show its grid.
     """
-    host = shrink_axis(source, function, found.program.axis, RUN, found.total)
+    host = shrink_axis(source, function, found.program.axis, run, found.total)
     if host is None:
         return None
-    body = Edit(found.body.start, found.body.end, _folded(source, function, found, dtype))
+    body = Edit(found.body.start, found.body.end, _folded(source, function, found, dtype, run))
     return [append_param(source, function, found.total), *host, body]
 
 
@@ -114,7 +116,7 @@ def _key(source: TritonSource, function: JitFunction, body: Body, names: frozens
     return loaded[0] if len(loaded) == 1 else None
 
 
-def _folded(source: TritonSource, function: JitFunction, found: ProgramScatter, dtype: str) -> str:
+def _folded(source: TritonSource, function: JitFunction, found: ProgramScatter, dtype: str, run: int) -> str:
     indent, program, tl, scatter = found.body.indent, found.program, tl_name(source), found.scatter
     wanted = (f"first_{program.name}", "member", f"run_{found.key}", "run_ptrs", "run_sum")
     first, member, run_key, run_ptrs, run_sum = unused(source, function, *wanted)
@@ -129,9 +131,9 @@ def _folded(source: TritonSource, function: JitFunction, found: ProgramScatter, 
     mask = "" if scatter.mask is None else f", mask={source.code(scatter.mask)}"
     send = f"{source.code(scatter.call.func)}({run_ptrs}, {run_sum}{mask}{scatter.order})"
     one, two, three = indent + "    ", indent + "        ", indent + "            "
-    lines = [f"{indent}{first} = {tl}.program_id({program.axis}) * {RUN}\n", *before]
+    lines = [f"{indent}{first} = {tl}.program_id({program.axis}) * {run}\n", *before]
     lines += [f"{indent}{program.name} = {first}\n", *inside, *(f"{indent}{s}\n" for s in start)]
-    lines += [f"{indent}for {member} in range(1, {RUN}):\n", f"{one}{program.name} = {first} + {member}\n"]
+    lines += [f"{indent}for {member} in range(1, {run}):\n", f"{one}{program.name} = {first} + {member}\n"]
     lines += [f"{one}if {program.name} < {found.total}:\n", *(indented(indented(_code_only(t))) for t in inside)]
     lines += [f"{two}if {found.key} == {run_key}:\n", f"{three}{run_sum} += {value}\n"]
     lines += [f"{two}else:\n", f"{three}{send}\n", *(f"{three}{s}\n" for s in start)]
