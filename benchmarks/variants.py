@@ -75,7 +75,8 @@ def _offered(case: Case, start: Path, options: argparse.Namespace, known: frozen
     kernel = load_with_companions(start)
     request = JobRequest(kernel, target, start.name, start.read_bytes(), harness, options=Options(executor="none"))
     baseline = take_baseline(request, Progress(lambda _: None))
-    offers = SkillProposer(target, load_library(), clock="nvidia").propose(enlarged(baseline.measurement), ())
+    measured = baseline.measurement if options.large else enlarged(baseline.measurement)
+    offers = SkillProposer(target, load_library(), clock="nvidia").propose(measured, ())
     found: list[Proposal] = []
     for proposal in offers.proposals:
         if len(found) == options.count:

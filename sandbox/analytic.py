@@ -38,6 +38,8 @@ class Gemm:
     dtype: Dtype = "bf16"
     shuffled: bool = False
     """B lies in memory as matrix instructions want it (aiter's `shuffle_weight`), and goes to registers past LDS."""
+    block_scaled: bool = False
+    """Every 128 of k have scales of their own: vector instructions add each partial sum to the accumulators."""
 
     @property
     def operand_bytes(self) -> float:
@@ -69,6 +71,7 @@ class Rates:
     single_bytes: float
     """The same for one workgroup alone: its requests in flight limit it first."""
     lds_bytes: float
+    """Of 32 banks, which give at most 128."""
     hbm_share: float
     """Part of the data-sheet bandwidth that a copy kernel reaches."""
     cache_gb_per_s: float
@@ -85,10 +88,22 @@ class Rates:
 
 # Latency and single-workgroup rate: read off the num_stages series of a memory-bound GEMM (a 16x64x32 tile: 0.78, 0.46,
 # 0.35 us a step with 1, 2, 3 tiles in flight). Port: 64 bytes a cycle. LDS: 128 bytes a cycle.
-# CDNA: latency, port, efficiency and step overhead were chosen once, within plausible ranges, for the order of all
-# measured AMD tiles together (tests/data/gemm); they are not separately measured.
+# CDNA: latency, port, LDS rate and efficiency, and the constants below, were chosen once, within plausible ranges, for
+# the order of all measured AMD tiles of one half of the shapes together; the other half was looked at afterwards
+# (tests/data/gemm). They are not separately measured.
 _HOPPER = Rates(1.60, 700, 64, 37.5, 128, 0.9, 10500, 1.0, 96, 480, 3.0, 44)
-_CDNA = Rates(2.1, 600, 32, 32, 128, 0.8, 17000, 0.5, 200, 0, 2.0, 90)
+_CDNA = Rates(2.1, 550, 18, 56, 80, 0.8, 17000, 0.7, 50, 0, 2.0, 90)
+_TILES_PER_STAGE = 1.25
+"""CDNA: tiles whose loads are under way, for each of `num_stages`: two stages are about two and a half."""
+_IN_TURN = 0.8
+"""CDNA: part of loads, LDS and matrix instructions that a workgroup alone does in turn, between barriers."""
+_BLOCK_SCALED_RATE = 0.4
+"""CDNA: matrix rate that is left where each 128 of k are scaled by vector instructions."""
+_RESULTS_PER_CYCLE = 8
+"""CDNA: elements of C that a compute unit rounds and stores in a cycle."""
+_SPLIT_TRAFFIC = 14
+"""CDNA: what a part of a split tile moves for its sum, in 16-bit results: fp32 atomics, or a buffer and its sum."""
+_REDUCE_CYCLES = 1000
 
 
 def predict_us(gemm: Gemm, tile: Tile, target: Target) -> float | None:
@@ -127,12 +142,22 @@ def _unique_bytes(gemm: Gemm, tile: Tile, rows: int, columns: int) -> float:
     return edge * tile.block_k * gemm.operand_bytes
 
 
+def _near_square(gemm: Gemm, tile: Tile, concurrent: float) -> float:
+    """Bytes that concurrent tiles read in one K step where they lie in a block as square as C allows."""
+    most_rows, most_columns = -(-gemm.m // tile.block_m), -(-gemm.n // tile.block_n)
+    rows = min(most_rows, max(1, round(math.sqrt(concurrent * tile.block_n / tile.block_m))))
+    columns = min(most_columns, math.ceil(concurrent / rows))
+    rows = min(most_rows, math.ceil(concurrent / columns))
+    return _unique_bytes(gemm, tile, rows, columns)
+
+
 def _nvidia_us(gemm: Gemm, tile: Tile, target: Target) -> float:
     """Hopper: warpgroup instructions from 64 rows on, asynchronous copies where rows are 16-byte aligned."""
     r, board = _HOPPER, target.board
     clock, threads = r.clock_ghz, tile.num_warps * target.wavefront_size
     bm, bn, bk, width = tile.block_m, tile.block_n, tile.block_k, gemm.operand_bytes
-    groups, steps = _grid(gemm, tile)
+    tiles, steps = _grid(gemm, tile)
+    groups, steps = tiles * tile.split_k, -(-steps // tile.split_k)
     step_bytes = (bm + bn) * bk * width
     elements = (bm + bn) * bk / threads
     aligned = gemm.k * width % 32 == 0  # Triton knows an alignment only from a divisibility by 16 elements
@@ -172,16 +197,19 @@ def _nvidia_us(gemm: Gemm, tile: Tile, target: Target) -> float:
     else:
         issue = elements * tile.num_warps * 5.0
         alone = r.latency_ns * clock + issue + matrix + r.step_cycles + chain
+    concurrent = -(-active // tile.split_k)
     rows = min(8, -(-gemm.m // bm))
-    columns = min(-(-gemm.n // bn), max(1, math.ceil(active / rows)))
-    if active > rows * columns:
-        rows = min(-(-gemm.m // bm), rows * math.ceil(active / (rows * columns)))
-    hbm = _unique_bytes(gemm, tile, rows, columns) / (board.hbm_gb_per_s * r.hbm_share / clock)
+    columns = min(-(-gemm.n // bn), max(1, math.ceil(concurrent / rows)))
+    if concurrent > rows * columns:
+        rows = min(-(-gemm.m // bm), rows * math.ceil(concurrent / (rows * columns)))
+    hbm = _unique_bytes(gemm, tile, rows, columns) * tile.split_k / (board.hbm_gb_per_s * r.hbm_share / clock)
     shared = active * step_bytes / (r.cache_gb_per_s / clock)
     step = max(alone, per_cu * max(matrix, through_lds, step_bytes / r.port_bytes, issue), hbm, shared)
     step = max(step, _hot_lines(gemm, tile, active))
     step += per_cu * spilled * threads * 8 / 64
-    write = bm * bn * 2 * active / (board.hbm_gb_per_s * r.hbm_share / clock) * (1 if gemm.n % 16 == 0 else 2)
+    result_bytes = 2 if tile.split_k == 1 else 4
+    write = bm * bn * result_bytes * active / (board.hbm_gb_per_s * r.hbm_share / clock)
+    write *= 1 if gemm.n % 16 == 0 else 2
     waves = -(-groups // (board.compute_units * per_cu))
     return waves * (latency + steps * step + write + r.epilogue_cycles) / clock / 1e3 + r.launch_us
 
@@ -199,38 +227,58 @@ def _hot_lines(gemm: Gemm, tile: Tile, active: int) -> float:
 
 
 def _amd_us(gemm: Gemm, tile: Tile, target: Target) -> float:
-    """CDNA: MFMA from LDS, private L2 per XCD over one Infinity Cache."""
+    """CDNA: MFMA from LDS, private L2 per XCD over one Infinity Cache.
+
+    Whole waves of workgroups, then the rest, which has fewer on a compute unit.
+    """
+    board = target.board
+    tiles, steps = _grid(gemm, tile)
+    groups, steps = tiles * tile.split_k, -(-steps // tile.split_k)
+    units, resident = board.compute_units, _amd_resident(gemm, tile, target)
+    full, rest = divmod(groups, units * resident)
+    cycles = full * _amd_wave(gemm, tile, target, steps, units * resident, resident) if full else 0.0
+    if rest:
+        cycles += _amd_wave(gemm, tile, target, steps, rest, -(-rest // units))
+    cycles += _REDUCE_CYCLES if tile.split_k > 1 else 0
+    return cycles / board.max_clock_ghz / 1e3 + _CDNA.launch_us
+
+
+def _amd_resident(gemm: Gemm, tile: Tile, target: Target) -> int:
+    """Workgroups that registers and LDS of a compute unit hold."""
+    step_bytes = (tile.block_m + tile.block_n) * tile.block_k * gemm.operand_bytes
+    lanes = 64 * max(tile.num_warps, 8)
+    held = tile.block_m * tile.block_n / lanes + _CDNA.fixed_registers + step_bytes / (lanes * 4) / 2
+    by_registers = 1
+    if held <= 512:
+        by_registers = int(target.vgprs_per_simd_lane // held) * target.simds_per_cu // (lanes // 64)
+    by_lds = int(target.lds_bytes_per_cu // (max(1, tile.num_stages - 1) * step_bytes))
+    return max(1, min(by_lds, by_registers, 8))
+
+
+def _amd_wave(gemm: Gemm, tile: Tile, target: Target, steps: int, active: int, per_cu: int) -> float:
+    """Cycles of `active` workgroups side by side, `per_cu` on a compute unit."""
     r, board = _CDNA, target.board
     clock, waves_wg = board.max_clock_ghz, max(tile.num_warps, 8)
     bm, bn, bk, width = tile.block_m, tile.block_n, tile.block_k, gemm.operand_bytes
-    tiles, steps = _grid(gemm, tile)
-    steps = -(-steps // tile.split_k)
-    groups = tiles * tile.split_k
     step_bytes = (bm + bn) * bk * width
-
-    held = bm * bn / (64 * waves_wg) + r.fixed_registers + step_bytes / (64 * waves_wg * 4) / 2
-    by_registers = int(target.vgprs_per_simd_lane // held) * target.simds_per_cu // waves_wg if held <= 512 else 1
-    resident = max(1, min(int(target.lds_bytes_per_cu // (3 * step_bytes)), by_registers, 8))
-    per_cu = min(resident, -(-groups // board.compute_units))
-    active = min(groups, board.compute_units * per_cu)
-
     flop_per_cycle = board.peak_tflop_per_s[gemm.dtype] * 1e3 / board.compute_units / board.max_clock_ghz
     matrix = 2.0 * bm * bn * bk / flop_per_cycle / r.matrix_efficiency
+    matrix /= _BLOCK_SCALED_RATE if gemm.block_scaled else 1.0
     wave_rows = min(2, max(1, bm // 32))
     wave_columns = max(1, waves_wg // wave_rows)
-    through_lds = (wave_columns * bm + wave_rows * bn) * bk * width / r.lds_bytes
+    through_lds = (wave_columns * bm + (0 if gemm.shuffled else wave_rows * bn)) * bk * width
+    through_lds /= r.lds_bytes * target.lds_banks / 32
     latency = r.latency_ns * clock + step_bytes / r.single_bytes
     concurrent = max(1, active // tile.split_k)
-    rows = min(-(-gemm.m // bm), max(1, round(math.sqrt(concurrent * bn / bm))))
-    columns = min(-(-gemm.n // bn), math.ceil(concurrent / rows))
-    rows = min(-(-gemm.m // bm), math.ceil(concurrent / columns))
-    unique = _unique_bytes(gemm, tile, rows, columns) * tile.split_k
-    hbm = unique / (board.hbm_gb_per_s * r.hbm_share / clock)
-    # every XCD reads its own copy through the Infinity Cache
-    shared = unique * min(board.xcds, concurrent) / (r.cache_gb_per_s / clock)
-    alone = max(latency / 1.5, matrix, through_lds) + r.step_cycles
+    hbm = _near_square(gemm, tile, concurrent) * tile.split_k / (board.hbm_gb_per_s * r.hbm_share / clock)
+    # what tiles on several XCDs share, each of them reads through the Infinity Cache
+    dies = min(board.xcds, concurrent)
+    shared = dies * _near_square(gemm, tile, concurrent / dies) * tile.split_k / (r.cache_gb_per_s / clock)
+    if tile.num_stages > 1:
+        phases = (latency / (_TILES_PER_STAGE * tile.num_stages), matrix, through_lds)
+        alone = (1 - _IN_TURN) * max(phases) + _IN_TURN * sum(phases) + r.step_cycles
+    else:
+        alone = latency + matrix + through_lds + r.step_cycles
     step = max(alone, per_cu * max(matrix, through_lds, step_bytes / r.port_bytes), hbm, shared)
-    write = bm * bn * 2 * active / (board.hbm_gb_per_s / clock) * (7 if tile.split_k > 1 else 1)
-    reduce = 1000.0 if tile.split_k > 1 else 0.0
-    waves = -(-groups // (board.compute_units * per_cu))
-    return (waves * (latency + steps * step + r.epilogue_cycles + write) + reduce) / clock / 1e3 + r.launch_us
+    write = bm * bn * 2 * active / (board.hbm_gb_per_s / clock) * (_SPLIT_TRAFFIC if tile.split_k > 1 else 1)
+    return steps * step + write + r.epilogue_cycles + bm * bn / _RESULTS_PER_CYCLE

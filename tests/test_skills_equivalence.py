@@ -87,6 +87,19 @@ TRIALS = {
             idx, bag = torch.randint(0, 3, (2, lookups)), torch.randint(0, 7, (2, lookups))
             results.append(m.run(idx, bag, torch.randn(7, 50), 3))
     """,
+    "split_k/skinny": """
+        for rows, n, k in ((3, 16, 1600), (16, 40, 1100), (1, 200, 2048), (20, 5, 64)):
+            results.append(m.run(torch.randn(rows, k).half() / 8, torch.randn(n, k).half() / 8))
+    """,
+    "split_k/pointers_moved": """
+        for rows, n, k in ((3, 16, 1600), (30, 40, 1100), (64, 33, 100)):
+            results.append(m.matmul(torch.randn(rows, k).half() / 8, torch.randn(k, n).half() / 8))
+            results.append(m.matmul(torch.randn(k, rows).half().t() / 8, torch.randn(n, k).half().t() / 8))
+    """,
+    "split_k/grid_of_a_lambda": """
+        results.append(m.run(torch.randn(9, 1600).half() / 8, torch.randn(20, 1600).half() / 8))
+    """,
+    "fold_factors/gelu_derivative": "results += m.run(torch.randn(32, 64), torch.randn(32, 64))",
     "persistent_grid/tiles": "results.append(m.run(torch.randn(200, 64), torch.randn(64, 150)))",
     "pid_swizzle/row_major_tiles": "results.append(m.run(torch.randn(300, 64).half(), torch.randn(64, 150).half()))",
     "pid_swizzle/two_dimensional_grid": "results.append(m.run(torch.randn(700, 32).half(), torch.randn(32, 9).half()))",

@@ -5,7 +5,7 @@ import pytest
 from sandbox.kernel import Kernel, Language
 from sandbox.target import load_target
 from skills.facts import Facts, target_facts
-from skills.gemm_loop import GemmLoop, first_tiles, gemm_loop
+from skills.gemm_loop import GemmLoop, first_tiles, gemm_loop, split_tiles
 from skills.triton_source import parse_triton
 
 SOURCE = """
@@ -75,3 +75,27 @@ def test_what_is_not_known_gives_no_tiles() -> None:
     assert loop is not None
     assert first_tiles(loop, CURRENT, known("gfx950", "M=64", "N=64"), board, 6) == []
     assert found(steps="8") == found(), "K is found by its name"
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx950", "sm_90"])
+def test_k_is_divided_where_tiles_do_not_fill_the_device(target: str) -> None:
+    loop, board = found(), load_target(target)
+    assert loop is not None
+    divided = split_tiles(loop, CURRENT, known(target, "M=16", "N=1536", "K=7168"), board, 3)
+    assert len(divided) == 3
+    for values, parts in divided:
+        n, k = (values.get(name, CURRENT[name]) for name in ("BLOCK_N", "BLOCK_K"))
+        assert 1 < parts <= 2 * board.board.compute_units // -(-1536 // n)
+        assert parts <= 7168 // (4 * k)
+    assert split_tiles(loop, CURRENT, known(target, "M=8192", "N=8192", "K=4096"), board, 3) == []
+    assert [
+        v for v, _ in split_tiles(loop, CURRENT, known(target, "M=64", "N=64", "K=65536"), board, 3, fixed=True)
+    ] == [{}], "the launch's own tile"
+
+
+def test_the_first_tile_of_a_decode_step() -> None:
+    """16 x 32 x 256 with three stages is what an expert chose by hand (benchmarks/suite/gemm_skinny/expert.py)."""
+    loop = found()
+    assert loop is not None
+    first = first_tiles(loop, CURRENT, known("gfx950", "M=16", "N=8192", "K=8192"), load_target("gfx950"), 6)[0]
+    assert first == {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 256, "num_stages": 3}

@@ -8,15 +8,17 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from skills.edit import apply_edits, replace
+from skills.edit import Edit, apply_edits, drop_argument, replace
 from skills.facts import Facts
-from skills.idioms import vendor_guarded
+from skills.idioms import tl_call, vendor_guarded
 from skills.literals import string_value
 from skills.skill import Refusal, Site
 from skills.triton_source import TritonSource, parse_triton
 
+_UNNAMED = "unnamed"
+"""No precision by name: tf32 on NVIDIA as before, ieee on AMD."""
 _AT_LEAST_AS_EXACT = {
-    "tf32": ("bf16x3", "ieee"),
+    "tf32": ("bf16x3", _UNNAMED, "ieee"),
     "tf32x3": ("bf16x6", "ieee"),
     "bf16x3": ("ieee",),
     "bf16x6": ("ieee",),
@@ -29,19 +31,31 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     for name, choices in _AT_LEAST_AS_EXACT.items():
         nodes = list(_named(source, name)) if name not in target.dot_input_precisions else []
         for choice in choices if nodes else ():
-            if choice in target.dot_input_precisions:
+            unnamed = choice == _UNNAMED and all(_at_dot(source, node) is not None for node in nodes)
+            if unnamed or choice in target.dot_input_precisions:
                 yield Site(source.line(nodes[0]), f"{name} -> {choice}", variant={"name": name, "choice": choice})
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     """Every place that names the precision."""
     source = parse_triton(kernel)
-    choice = str(site.variant["choice"])
-    edits = [
-        replace(source, node, source.code(node).replace(str(site.variant["name"]), choice))
-        for node in _named(source, str(site.variant["name"]))
-    ]
+    name, choice = str(site.variant["name"]), str(site.variant["choice"])
+    edits: list[Edit] = []
+    for node in _named(source, name):
+        at = _at_dot(source, node)
+        if choice != _UNNAMED:
+            edits.append(replace(source, node, source.code(node).replace(name, choice)))
+        elif at is not None:
+            edits.append(drop_argument(source, *at))
     return apply_edits(kernel, source, edits)
+
+
+def _at_dot(source: TritonSource, node: cst.SimpleString) -> tuple[cst.Call, cst.Arg] | None:
+    """The `tl.dot` that is given the name, and the keyword argument that it is."""
+    arg = source.parent(node)
+    call = tl_call(source, source.parent(arg), "dot")
+    named = isinstance(arg, cst.Arg) and arg.keyword is not None and arg.keyword.value == "input_precision"
+    return (call, arg) if call is not None and isinstance(arg, cst.Arg) and named else None
 
 
 def _named(source: TritonSource, name: str) -> Iterator[cst.SimpleString]:

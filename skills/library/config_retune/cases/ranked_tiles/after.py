@@ -24,5 +24,5 @@ def run(a, b):
     c = torch.empty((M, N), device=a.device, dtype=a.dtype)
     BM, BN, BK = 256, 256, 32
     grid = (triton.cdiv(M, BM) * triton.cdiv(N, BN),)
-    mm_kernel[grid](a, b, c, M, N, K, BM=BM, BN=BN, BK=BK, num_warps=4, num_stages=1)
+    mm_kernel[grid](a, b, c, M, N, K, BM=BM, BN=BN, BK=BK, num_warps=8, num_stages=3)
     return c
