@@ -43,7 +43,7 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
-    """The branch in the kernel and the axis in every grid."""
+    """The branches in the kernel and the axis in every grid; a launch elsewhere whose grid lacks it still runs both."""
     source = parse_triton(kernel)
     function = source.functions.get(site.kernel or "")
     return apply_edits(kernel, source, _edits(source, function) if function is not None else [])
@@ -63,19 +63,24 @@ def _edits(source: TritonSource, function: JitFunction) -> list[Edit]:
     edits = [replace(source, g, ", ".join([*(source.code(e.value) for e in g.elements), "2"])) for g in shown]
     indent = parts.body.indent
     text = "".join(s.text for s in parts.before)
-    text += f"{indent}if {tl_name(source)}.program_id({axis}) == 0:\n"
-    text += "".join(indented(s.text) for s in parts.first).lstrip("\n")
-    text += f"{indent}else:\n" + "".join(indented(s.text) for s in parts.second).lstrip("\n")
+    part = f"{tl_name(source)}.program_id({axis})"
+    text += f"{indent}if {part} == 0:\n" + _moved_in(parts.first)
+    text += f"{indent}if {part} == {tl_name(source)}.num_programs({axis}) - 1:\n" + _moved_in(parts.second)
     return [*edits, Edit(parts.body.start, parts.body.end, text)]
 
 
+def _moved_in(part: Sequence[Statement]) -> str:
+    return "".join(indented(s.text) for s in part).lstrip("\n")
+
+
 def _parts(source: TritonSource, function: JitFunction) -> _Parts | None:
-    """The body cut behind its first loop that stores; None where what follows needs anything of that loop."""
+    """The body cut behind its first loop that stores; None where what follows needs anything of that loop, or what goes
+    before, and is done twice, stores or reads what is stored."""
     body = body_of(source, function)
     nodes = [n for f in source.callees(function) for n in walk(f.node.body)]
     if body is None or len(source.callees(function)) > 1 or any(tl_call(source, n, *_OUT_OF_REACH) for n in nodes):
         return None
-    loops = [i for i, s in enumerate(body.statements) if isinstance(s.node, cst.For) and _calls(source, s, "store")]
+    loops = [i for i, s in enumerate(body.statements) if isinstance(s.node, cst.For) and _stores(source, [s])]
     if len(loops) < 2:
         return None
     cut = loops[0] + 1
@@ -86,9 +91,15 @@ def _parts(source: TritonSource, function: JitFunction) -> _Parts | None:
     stored = [_params(source, function, part, "store") for part in (first, second)]
     if any(None in names for names in (*loaded, *stored)):
         return None
-    if stored[0] & (loaded[1] | stored[1]) or stored[1] & loaded[0]:
+    before = body.statements[: cut - 1]
+    shared = _params(source, function, before, "load") & (stored[0] | stored[1])
+    if stored[0] & (loaded[1] | stored[1]) or stored[1] & loaded[0] or shared or _stores(source, before):
         return None
-    return _Parts(body, body.statements[: cut - 1], first, second, frozenset(str(n) for n in stored[0] | stored[1]))
+    return _Parts(body, before, first, second, frozenset(str(n) for n in stored[0] | stored[1]))
+
+
+def _stores(source: TritonSource, part: Sequence[Statement]) -> bool:
+    return any(_calls(source, s, "store") for s in part)
 
 
 def _calls(source: TritonSource, statement: Statement, name: str) -> list[cst.Call]:
