@@ -1,11 +1,12 @@
-"""Write the launch numbers that only a clock can choose between, for `benchmarks/run.py --variants DIR` to time.
+"""Write the edits that only a clock can choose between, for `benchmarks/run.py --variants DIR` to time.
 
     python benchmarks/variants.py --patched wavesmith-out/gfx950 --out wavesmith-out/variants [--external DIR]
 
-Without a GPU: each case's patched file (the original, where there is none) is compiled for the target, and the first
-variants that `config-retune` and the other skills that wait for a clock propose and that build become one folder each,
-`DIR/CASE/1`, `DIR/CASE/2`, ... The check's small inputs stand for the large ones, but for the size of the grid; with
-`--large` the large ones are recorded, which takes their memory and is what matrix products need.
+Without a GPU: each case's patched file (the original, where there is none) is compiled for the target, and what the
+skills propose and builds becomes one folder each, `DIR/CASE/1`, `DIR/CASE/2`, ... Where a file has several kernels,
+half of the variants edit all of them at once, the first proposals for each, then the second ones; the other half edit
+one kernel each, in turns. The check's small inputs stand for the large ones, but for the size of the grid; with
+`--large` the large ones are recorded, which takes their memory and is what tiles and rows need to be sized by.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import argparse
 import json
 import shutil
 import sys
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from agent.baseline import measure, take_baseline
+from agent.baseline import Baseline, measure, take_baseline
 from agent.candidate import Measurement, Proposal
 from agent.companions import load_with_companions
 from agent.events import Progress
@@ -28,12 +31,13 @@ from agent.job import JobRequest, Options
 from benchmarks.cases import Case, load_cases
 from benchmarks.patch_suite import harness_of as large_harness
 from sandbox.errors import WavesmithError
+from sandbox.kernel import Kernel
 from sandbox.target import load_target
 from skills.facts import Facts
 from skills.skill import load_library
 
-LARGE_GRID = 100_000
-"""Programs of a launch on the inputs that are timed, where a variant may not leave compute units idle."""
+LARGE = {"launch.grid_programs": 100_000, "launch.max_tensor_bytes": 2**27}
+"""Launches on the inputs that are timed: a variant may not leave compute units idle, and no cache holds the tensors."""
 
 
 def start_of(case: Case, patched: Path | None) -> Path:
@@ -45,7 +49,7 @@ def start_of(case: Case, patched: Path | None) -> Path:
 def enlarged(measured: Measurement) -> Measurement:
     """What was measured, as of large inputs."""
     facts = measured.facts
-    kernels = {name: known.with_values({"launch.grid_programs": LARGE_GRID}) for name, known in facts.kernels.items()}
+    kernels = {name: known.with_values(LARGE) for name, known in facts.kernels.items()}
     return replace(measured, facts=Facts(facts.known, facts.missing, kernels))
 
 
@@ -58,9 +62,39 @@ def harness_of(case: Case, options: argparse.Namespace) -> Path | None:
     return Path(large_harness(case, folder, True)[1])
 
 
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One file with what is known about it, and who proposes edits of it."""
+
+    request: JobRequest
+    baseline: Baseline
+    measured: Measurement
+    proposer: SkillProposer
+
+    def offers(self, kernel: Kernel) -> list[Proposal]:
+        """Edits of the file as it is by now that make it faster, rather than build."""
+        return [p for p in self.proposer.propose(replace(self.measured, kernel=kernel), ()).proposals if not p.repair]
+
+    def fits(self, proposal: Proposal) -> bool:
+        """Whether the edited file builds and spills no more than before."""
+        after = measure(proposal.kernel, self.request, self.baseline)
+        return after.builds and spills(after) <= spills(self.baseline.measurement)
+
+    def together(self, chosen: Sequence[Proposal]) -> Proposal | None:
+        """Several edits in one; those that are not offered any more once others are made stay out."""
+        made: list[Proposal] = []
+        for wanted in chosen:
+            kernel = made[-1].kernel if made else self.measured.kernel
+            made += [p for p in self.offers(kernel) if p.id == wanted.id][:1]
+        if len(made) < 2:
+            return None
+        names = [list(dict.fromkeys(getattr(p, part) for p in made)) for part in ("id", "origin")]
+        return replace(made[-1], id="; ".join(names[0]), origin=", ".join(names[1]))
+
+
 def variants_of(case: Case, start: Path, options: argparse.Namespace) -> list[Proposal]:
-    """The first proposals that wait for a clock, build for the target, and spill no more than before; of the original
-    too, where the patched file has taken a skill's turn that would have come first with a clock."""
+    """The first proposals that fit, of all kernels at once and of each; of the original too, where the patched file has
+    taken a skill's turn that would have come first with a clock."""
     found = _offered(case, start, options, frozenset())
     if start != case.kernel:
         found += _offered(case, case.kernel, options, frozenset(p.origin for p in found))
@@ -76,16 +110,29 @@ def _offered(case: Case, start: Path, options: argparse.Namespace, known: frozen
     request = JobRequest(kernel, target, start.name, start.read_bytes(), harness, options=Options(executor="none"))
     baseline = take_baseline(request, Progress(lambda _: None))
     measured = baseline.measurement if options.large else enlarged(baseline.measurement)
-    offers = SkillProposer(target, load_library(), clock="nvidia").propose(measured, ())
-    found: list[Proposal] = []
-    for proposal in offers.proposals:
-        if len(found) == options.count:
-            break
-        if proposal.needs_timing and proposal.origin not in known:
-            after = measure(proposal.kernel, request, baseline)
-            if after.builds and spills(after) <= spills(baseline.measurement):
-                found.append(proposal)
-    return found
+    bench = Bench(request, baseline, measured, SkillProposer(target, load_library(), clock="nvidia"))
+    queues = by_kernel([p for p in bench.offers(measured.kernel) if p.origin not in known])
+    most = options.count if len(queues) == 1 else -(-options.count // 2)
+    ranked = [list(islice(filter(bench.fits, queue), most)) for queue in queues]
+    together = (bench.together(chosen) for chosen in turns(ranked))
+    found = [p for p in together if p is not None and bench.fits(p)][: options.count // 2]
+    singles = [p for chosen in turns(ranked) for p in chosen]
+    return [*found, *singles][: options.count]
+
+
+def by_kernel(proposals: Sequence[Proposal]) -> list[list[Proposal]]:
+    """Proposals by the kernel they edit; of each the skills take turns."""
+    queues: dict[str, dict[str, list[Proposal]]] = {}
+    for proposal in proposals:
+        kernel = proposal.id.partition(":")[0].partition("@")[2]
+        queues.setdefault(kernel, {}).setdefault(proposal.origin, []).append(proposal)
+    return [[p for chosen in turns(list(skills.values())) for p in chosen] for skills in queues.values()]
+
+
+def turns(queues: Sequence[Sequence[Proposal]]) -> Iterator[list[Proposal]]:
+    """The first of every queue, the second of every queue, and so on."""
+    for chosen in zip_longest(*queues):
+        yield [p for p in chosen if p is not None]
 
 
 def spills(measured: Measurement) -> float:
@@ -101,7 +148,7 @@ def main() -> None:
     parser.add_argument("--external", type=Path, help="what `benchmarks/external.py fetch` made; its cases too")
     parser.add_argument("--only", nargs="*", help="names of cases; `suite` or `external` for all of it")
     parser.add_argument("--large", action="store_true", help="record the inputs that are timed")
-    parser.add_argument("--count", type=int, default=5, help="variants of a case (default: %(default)s)")
+    parser.add_argument("--count", type=int, default=6, help="variants of a case (default: %(default)s)")
     options = parser.parse_args()
     for case in load_cases(options.external, options.only):
         start = start_of(case, options.patched)
@@ -116,7 +163,7 @@ def main() -> None:
             shutil.copytree(start.parent, folder, ignore=shutil.ignore_patterns("job", "__pycache__"))
             (folder / case.kernel.name).write_text(proposal.kernel.source)
             (folder / "edit.json").write_text(json.dumps({"skill": proposal.origin, "edit": proposal.id}))
-        print(f"{case.name:28} {'; '.join(p.id for p in found) or 'nothing waits for a clock'}", flush=True)
+        print(f"{case.name:28} {'; '.join(p.id for p in found) or 'nothing is proposed'}", flush=True)
 
 
 if __name__ == "__main__":

@@ -172,6 +172,15 @@ def insert_after(source: TritonSource, node: cst.CSTNode, lines: Iterable[str]) 
     return Edit(len(source.data), len(source.data), f"\n{text}") if at < 0 else Edit(at + 1, at + 1, text)
 
 
+def insert_after_block(source: TritonSource, node: cst.BaseCompoundStatement, lines: Iterable[str]) -> Edit:
+    """Insert whole lines after the last line of a loop or branch, at its indentation."""
+    end = len(source.data[: source.span(node)[1]].rstrip())
+    at = source.data.find(b"\n", end)
+    indent = indentation(source, node)
+    text = "".join(f"{indent}{line}\n" for line in lines)
+    return Edit(len(source.data), len(source.data), f"\n{text}") if at < 0 else Edit(at + 1, at + 1, text)
+
+
 def add_constexpr_param(source: TritonSource, function: JitFunction, defaults: Mapping[str, int]) -> Edit:
     """Append `name: tl.constexpr = default` parameters to a jit function, so that launches need not name them."""
     params = function.node.params

@@ -61,7 +61,7 @@ def gemm_loop(source: TritonSource, function: JitFunction, current: Mapping[str,
     if len(loops) != 1 or len(list(_calls(source, function.node.body, "dot"))) != 1:
         return None
     tiles = set(tile_names(source, function, current))
-    sides = _accumulator(source, function, tiles)
+    sides = accumulator_sides(source, function, tiles)
     depth = names_in(loops[0].iter) & tiles or {n for n in tiles if sides and n not in sides}
     if sides is None or len(depth) != 1 or depth & set(sides):
         return None
@@ -184,7 +184,7 @@ def _calls(source: TritonSource, within: cst.CSTNode, *names: str) -> Iterator[c
             yield call
 
 
-def _accumulator(source: TritonSource, function: JitFunction, tiles: set[str]) -> tuple[str, str] | None:
+def accumulator_sides(source: TritonSource, function: JitFunction, tiles: set[str]) -> tuple[str, str] | None:
     """The two tile names of the block that sums are kept in."""
     for call in _calls(source, function.node.body, "zeros", "full"):
         shape = argument(call, "shape", 0)

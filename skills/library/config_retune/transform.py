@@ -12,7 +12,7 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import apply_edits
 from skills.facts import Facts
-from skills.gemm_loop import GemmLoop, first_tiles, gemm_loop
+from skills.gemm_loop import GemmLoop, accumulator_sides, first_tiles, gemm_loop
 from skills.knobs import (
     OPTIONS,
     Setting,
@@ -35,6 +35,9 @@ _CONFIGS = 4
 """Configs that are added to an autotuner whose own ones are computed: each is timed for every key."""
 _NVIDIA_STAGES = 3
 """Triton 3.6 on NVIDIA, where a launch names none."""
+_SMALL_SIDE = 64
+"""Tiles of a matrix product with sides up to this are tried twice as long on both: each operand is then read half as
+often."""
 _MANY = 40
 """Enough variants to find some that an autotuner does not have."""
 
@@ -110,15 +113,19 @@ def _variants(launch: _Launch) -> Iterator[dict[str, int]]:
 def _neighbours(launch: _Launch, loop: GemmLoop | None) -> Iterator[dict[str, int]]:
     source, function, current = launch.source, launch.function, launch.current
     stages, warps = current.get("num_stages", 2), current.get("num_warps", 4)
+    tiles = tile_names(source, function, current)
+    may_grow = loop.masked if loop is not None else bounded_tiles(source, function, tiles)
+    sides = accumulator_sides(source, function, set(tiles))
     if stages > 2:
         yield {"num_stages": 2}
+    if sides is not None and may_grow.issuperset(sides) and max(current[s] for s in sides) <= _SMALL_SIDE:
+        larger_tile = {side: 2 * current[side] for side in sides}
+        yield from ({**larger_tile, "num_warps": 2 * warps}, larger_tile) if 2 * warps <= launch.most_warps else ()
     if not launch.target.is_amd:
         yield {"num_stages": stages + 1}
     for other in (warps * 2, warps // 2):
         if 1 <= other <= launch.most_warps:
             yield {"num_warps": other}
-    tiles = tile_names(source, function, current)
-    may_grow = loop.masked if loop is not None else bounded_tiles(source, function, tiles)
     for name in tiles:
         for size in (current[name] * 2, current[name] // 2):
             if 16 <= size <= 4096 and (size < current[name] or name in may_grow):
@@ -198,7 +205,14 @@ def _beside_seen(
         launch = _Launch(source, function, {**recorded, **by_size[one]}, has_dot, facts, target)
         loop = gemm_loop(source, function, launch.current) if has_dot else None
         sizes = launch_sizes(source, function, launch.current, facts)
-        wanted = _neighbours(launch, loop) if has_dot else first_variants(sizes, target, len(seen) + _MANY)
+        if has_dot:
+            away = 1 if one else -1  # the largest config's larger tiles first, the smallest one's smaller
+            current = launch.current
+            wanted = sorted(
+                _neighbours(launch, loop), key=lambda v: -away * sum(v[t] - current[t] for t in tiles if t in v)
+            )
+        else:
+            wanted = first_variants(sizes, target, len(seen) + _MANY)
         beside = [{**by_size[one], **values} for values in wanted if values.keys() <= by_size[one].keys()]
         rows.append([values for values in beside if values not in seen])
     interleaved = [values for some in zip_longest(*rows) for values in some if values is not None]

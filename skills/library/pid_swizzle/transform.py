@@ -12,7 +12,7 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import apply_edits, insert_after, insert_function_before, tl_name
 from skills.facts import Facts
-from skills.idioms import program_axis, tl_call
+from skills.idioms import names_in, program_axis, tl_call
 from skills.library.pid_swizzle.order import GROUPED, REMAP
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, parse_triton, walk
@@ -28,7 +28,7 @@ class _Ids:
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
-    """The XCD order for one- and two-dimensional grids; for the latter also in groups."""
+    """The XCD order for one- and two-dimensional grids; for the latter also in groups, or a batch's tiles in a row."""
     source = parse_triton(kernel)
     function = source.functions.get(str(facts["kernel.name"]))
     if function is None or re.search(
@@ -39,9 +39,11 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     if ids is None or not _has_reuse(source, function):
         return
     line = source.line(ids.names[0][1])
-    yield Site(line, "xcd", function.name, {"grouped": False})
+    if 1 in ids.names and _is_batched(source, function, ids):
+        yield Site(line, "xcd, batch by batch", function.name, {"order": "batches"})
+    yield Site(line, "xcd", function.name, {"order": "as it was"})
     if 1 in ids.names and _is_product(source, function, ids):
-        yield Site(line, f"xcd, groups of {_GROUP}", function.name, {"grouped": True})
+        yield Site(line, f"xcd, groups of {_GROUP}", function.name, {"order": "groups"})
 
 
 def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
@@ -63,7 +65,9 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
         size_0, size_1 = f"{tl}.num_programs(0)", f"{tl}.num_programs(1)"
         tile = f"_neighbours_on_one_xcd({first} + {second} * {size_0}, {size_0} * {size_1}, {xcds})"
         lines = [f"tile = {tile}"]
-        if site.variant["grouped"]:
+        if site.variant["order"] == "batches":
+            lines += [f"{first}, {second} = tile // {size_1}, tile % {size_1}"]
+        elif site.variant["order"] == "groups":
             helpers += "\n\n" + GROUPED.replace("tl.", f"{tl}.")
             lines += [f"{first}, {second} = _grouped_tiles(tile, {size_0}, {size_1}, {_GROUP})"]
         else:
@@ -118,6 +122,21 @@ def _has_reuse(source: TritonSource, function: JitFunction) -> bool:
                 if any(tl_call(source, n, "dot", "dot_scaled") is not None for n in inside):
                     return True
     return False
+
+
+def _is_batched(source: TritonSource, function: JitFunction, ids: _Ids) -> bool:
+    """Whether the first id chooses a batch and the second one a tile of it: it moves pointers by more than a block and
+    is read from offsets, but scales no block size; its tiles share operands, and run far apart from each other."""
+    batch, tile = ids.names[0][0], ids.names[1][0]
+    read = False
+    for node in walk(function.node.body):
+        if isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.Add | cst.Subtract):
+            names = names_in(node)
+            if batch in names and (tile in names or names & set(function.constexprs)):
+                return False
+            read |= batch in names
+        read |= tl_call(source, node, "load") is not None and batch in names_in(node)
+    return read
 
 
 def _is_product(source: TritonSource, function: JitFunction, ids: _Ids) -> bool:
