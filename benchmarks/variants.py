@@ -3,10 +3,11 @@
     python benchmarks/variants.py --patched wavesmith-out/gfx950 --out wavesmith-out/variants [--external DIR]
 
 Without a GPU: each case's patched file (the original, where there is none) is compiled for the target, and what the
-skills propose and builds becomes one folder each, `DIR/CASE/1`, `DIR/CASE/2`, ... Where a file has several kernels,
-half of the variants edit all of them at once, the first proposals for each, then the second ones; the other half edit
-one kernel each, in turns. The check's small inputs stand for the large ones, but for the size of the grid; with
-`--large` the large ones are recorded, which takes their memory and is what tiles and rows need to be sized by.
+skills propose and builds becomes one folder each, `DIR/CASE/1`, `DIR/CASE/2`, ... The first half of the variants holds
+the edits of all kernels at once: what changes more than launch numbers, then the same with the first numbers proposed
+for each kernel, with the second ones, and so on. The other half are single edits, the kernels in turns. The check's
+small inputs stand for the large ones, but for the size of grid and tensors; with `--large` the large ones are
+recorded, which takes their memory and is what tiles and rows need to be sized by.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from sandbox.target import load_target
 from skills.facts import Facts
 from skills.skill import load_library
 
+NUMBERS = ("config-retune", "pipeline-loop", "spill-relief", "occupancy-and-mfma-options")
+"""Skills that offer many sets of launch numbers, of which one is taken at a time."""
 LARGE = {"launch.grid_programs": 100_000, "launch.max_tensor_bytes": 2**27}
 """Launches on the inputs that are timed: a variant may not leave compute units idle, and no cache holds the tensors."""
 
@@ -70,10 +73,14 @@ class Bench:
     baseline: Baseline
     measured: Measurement
     proposer: SkillProposer
+    clock: str
+    """Architecture of the GPU that will time the variants: skills that are not for it are left out."""
 
     def offers(self, kernel: Kernel) -> list[Proposal]:
         """Edits of the file as it is by now that make it faster, rather than build."""
-        return [p for p in self.proposer.propose(replace(self.measured, kernel=kernel), ()).proposals if not p.repair]
+        offered = self.proposer.propose(replace(self.measured, kernel=kernel), ()).proposals
+        known = self.proposer.library.skills
+        return [p for p in offered if not p.repair and self.clock in known[p.origin].data.targets]
 
     def fits(self, proposal: Proposal) -> bool:
         """Whether the edited file builds and spills no more than before."""
@@ -86,7 +93,7 @@ class Bench:
         for wanted in chosen:
             kernel = made[-1].kernel if made else self.measured.kernel
             made += [p for p in self.offers(kernel) if p.id == wanted.id][:1]
-        if len(made) < 2:
+        if not made:
             return None
         names = [list(dict.fromkeys(getattr(p, part) for p in made)) for part in ("id", "origin")]
         return replace(made[-1], id="; ".join(names[0]), origin=", ".join(names[1]))
@@ -110,14 +117,25 @@ def _offered(case: Case, start: Path, options: argparse.Namespace, known: frozen
     request = JobRequest(kernel, target, start.name, start.read_bytes(), harness, options=Options(executor="none"))
     baseline = take_baseline(request, Progress(lambda _: None))
     measured = baseline.measurement if options.large else enlarged(baseline.measurement)
-    bench = Bench(request, baseline, measured, SkillProposer(target, load_library(), clock="nvidia"))
-    queues = by_kernel([p for p in bench.offers(measured.kernel) if p.origin not in known])
-    most = options.count if len(queues) == 1 else -(-options.count // 2)
-    ranked = [list(islice(filter(bench.fits, queue), most)) for queue in queues]
-    together = (bench.together(chosen) for chosen in turns(ranked))
-    found = [p for p in together if p is not None and bench.fits(p)][: options.count // 2]
-    singles = [p for chosen in turns(ranked) for p in chosen]
-    return [*found, *singles][: options.count]
+    proposer = SkillProposer(target, load_library(), load_target(options.clock).vendor)
+    bench = Bench(request, baseline, measured, proposer, options.clock)
+    offered = [p for p in bench.offers(measured.kernel) if p.origin not in known]
+    basis: list[Proposal] = []
+    for proposal in firsts([p for p in offered if p.origin not in NUMBERS]):
+        grown = bench.together([*basis, proposal])
+        if grown is not None and bench.fits(grown):
+            basis.append(proposal)
+    numbers = by_kernel([p for p in offered if p.origin in NUMBERS])
+    several = ([*basis, *chosen] for chosen in ([], *turns(numbers)))
+    together = (p for p in map(bench.together, several) if p is not None and ";" in p.id and bench.fits(p))
+    found = list(islice(together, options.count // 2))
+    singles = (p for chosen in turns(by_kernel(offered)) for p in chosen if bench.fits(p))
+    return [*found, *islice(singles, options.count - len(found))]
+
+
+def firsts(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """The first site of each skill in each kernel."""
+    return list({p.id.partition(":")[0]: p for p in reversed(proposals)}.values())[::-1]
 
 
 def by_kernel(proposals: Sequence[Proposal]) -> list[list[Proposal]]:
@@ -143,6 +161,7 @@ def spills(measured: Measurement) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--target", default="gfx950")
+    parser.add_argument("--clock", default="sm_90", help="what the variants will be timed on (default: %(default)s)")
     parser.add_argument("--patched", type=Path, help="what `benchmarks/patch_suite.py` wrote")
     parser.add_argument("--out", type=Path, default=Path("wavesmith-out/variants"))
     parser.add_argument("--external", type=Path, help="what `benchmarks/external.py fetch` made; its cases too")

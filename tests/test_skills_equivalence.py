@@ -208,6 +208,27 @@ TRIALS = {
     """,
     "config_retune/square_tiles": "results.append(m.run(torch.randn(100, 130), torch.randn(130, 100)))",
     "config_retune/class_constant": "results.append(m.run(torch.randn(5, 1000), 0.5))",
+    "pid_swizzle/tiles_of_a_batch": """
+        offsets = torch.tensor([0, 70, 70, 203, 220])
+        results.append(m.run(torch.randn(220, 64).half(), offsets, torch.randn(4, 64, 130).half(), 133))
+    """,
+    "narrow_dot_operands/scores_of_half": """
+        q, k, v = (torch.randn(rows, 64).half() / 4 for rows in (64, 150, 150))
+        results.append(m.run(q, k, v))
+        results.append(m.run(q.float(), k.float(), v.float()))
+    """,
+    "fold_partial_sum/sum_of_chunks": """
+        results.append(m.run(torch.randn(384, 64).half() / 4, torch.randn(384, 64).half()))
+    """,
+    "reduce_after_loop/norms": """
+        for n in (1, 1024, 2500):
+            results.append(m.run(torch.randn(2, 3, n) / 8, torch.randn(3)))
+    """,
+    "oversubscribe_units/rows_per_program": """
+        for rows in (2, 50):
+            results.append(m.run(torch.randn(rows, 300)))
+    """,
+    "parallel_parts/two_passes": "results += m.run(torch.randn(3, 20, 16))",
     "reduce_before_atomic/loop_over_rows": "results += m.run(torch.randn(9000), torch.randn(9000))",
     "relax_atomics/zeros_like_loop": "results.append(m.column_sums([torch.randn(5, 30).half() / 8]))",
     "fp8_to_fnuz/scaled_product": """

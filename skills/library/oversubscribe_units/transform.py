@@ -17,12 +17,12 @@ from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, Launch, TritonSource, dotted_name, parse_triton, walk
 
 _COUNTS = ("multi_processor_count", "multiprocessor_count")
-_FACTORS = (4, 2, 8)
+_FACTORS = (2, 4, 8)
 _WAITS = ("debug_barrier", *ATOMICS)
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
-    """Four programs for each that the author took, then two and eight."""
+    """Two programs for each that the author took, then four and eight."""
     source = parse_triton(kernel)
     function = source.functions.get(str(facts["kernel.name"]))
     if function is None or _waits(source, function):

@@ -28,19 +28,23 @@ class _Ids:
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
-    """The XCD order for one- and two-dimensional grids; for the latter also in groups, or a batch's tiles in a row."""
+    """The XCD order for one- and two-dimensional grids; for the latter also in groups, or a batch's tiles in a row, the
+    only one for devices with one L2."""
     source = parse_triton(kernel)
     function = source.functions.get(str(facts["kernel.name"]))
-    if function is None or re.search(
-        r"xcd|swizzle2d", "".join(source.code(f.node) for f in source.callees(function)), re.I
-    ):
+    several = target.board.xcds > 1
+    ordered = r"xcd|swizzle2d" if several else r"swizzle2d|num_programs"
+    if function is None or re.search(ordered, "".join(source.code(f.node) for f in source.callees(function)), re.I):
         return
     ids = _ids(source, function)
     if ids is None or not _has_reuse(source, function):
         return
     line = source.line(ids.names[0][1])
     if 1 in ids.names and _is_batched(source, function, ids):
-        yield Site(line, "xcd, batch by batch", function.name, {"order": "batches"})
+        label = "xcd, batch by batch" if several else "batch by batch"
+        yield Site(line, label, function.name, {"order": "batches"})
+    if not several:
+        return
     yield Site(line, "xcd", function.name, {"order": "as it was"})
     if 1 in ids.names and _is_product(source, function, ids):
         yield Site(line, f"xcd, groups of {_GROUP}", function.name, {"order": "groups"})
@@ -55,7 +59,7 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
         return None
     tl, xcds = tl_name(source), target.board.xcds
     first = ids.names[0][0]
-    helpers = REMAP.replace("tl.", f"{tl}.")
+    helpers = REMAP.replace("tl.", f"{tl}.") if xcds > 1 else ""
     last = ids.names[0][1]
     if 1 not in ids.names:
         lines = [f"{first} = _neighbours_on_one_xcd({first}, {tl}.num_programs(0), {xcds})"]
@@ -63,7 +67,9 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
         second, statement = ids.names[1]
         last = statement if source.span(statement) > source.span(last) else last
         size_0, size_1 = f"{tl}.num_programs(0)", f"{tl}.num_programs(1)"
-        tile = f"_neighbours_on_one_xcd({first} + {second} * {size_0}, {size_0} * {size_1}, {xcds})"
+        tile = f"{first} + {second} * {size_0}"
+        if xcds > 1:
+            tile = f"_neighbours_on_one_xcd({tile}, {size_0} * {size_1}, {xcds})"
         lines = [f"tile = {tile}"]
         if site.variant["order"] == "batches":
             lines += [f"{first}, {second} = tile // {size_1}, tile % {size_1}"]
@@ -74,9 +80,8 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
             lines += [f"{first}, {second} = tile % {size_0}, tile // {size_0}"]
     if "tile" in {n.value for n in walk(function.node) if isinstance(n, cst.Name)}:
         lines = [re.sub(r"\btile\b", "tile_id", line) for line in lines]
-    return apply_edits(
-        kernel, source, [insert_function_before(source, function, helpers), insert_after(source, last, lines)]
-    )
+    added = [insert_function_before(source, function, helpers)] if helpers else []
+    return apply_edits(kernel, source, [*added, insert_after(source, last, lines)])
 
 
 def _ids(source: TritonSource, function: JitFunction) -> _Ids | None:
