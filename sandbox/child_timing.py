@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -299,7 +300,15 @@ def _answer(session: Session | None, request: dict[str, Any]) -> tuple[Session |
             raise ValueError(f"unknown request {other}")
 
 
+def _end_with_parent(parent: int) -> None:
+    """A program that never returns would outlive a parent that was killed, and keep its GPU."""
+    while os.getppid() == parent:
+        time.sleep(2.0)
+    os._exit(1)
+
+
 def main() -> None:
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     requests, answers = int(sys.argv[1]), int(sys.argv[2])
     write = os.write
     dumps = json.dumps

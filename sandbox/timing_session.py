@@ -127,6 +127,10 @@ class TimingProcess:
         self.flush_bytes = int(hello["flush_bytes"])
         self.source_digest = str(hello["source_digest"])
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def warm_up(self, calls: int, seconds: float, timeout_s: float) -> None:
         self._ask({"op": "warm-up", "calls": calls, "seconds": seconds}, timeout_s + seconds)
 

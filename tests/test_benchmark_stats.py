@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -202,6 +203,38 @@ def test_a_program_that_never_answers_is_a_named_fault(folder, name):
     plan = TimingPlan(rounds=2, device="cpu", warmup_s=0.0, call_timeout_s=3.0, flush_bytes=1 << 20)
     with pytest.raises(TimingError, match=name):
         time_pair(spec, spec, plan)
+
+
+LEAVING = """
+import sys
+from pathlib import Path
+from sandbox.timing_session import ProgramSpec, TimingProcess
+folder = Path(sys.argv[1])
+process = TimingProcess(ProgramSpec(folder / "endless.py", "run", folder / "inputs.py"), "cpu", None, 120.0)
+print(process.pid, flush=True)
+process.warm_up(1, 0.0, 120.0)
+"""
+
+
+def test_a_program_that_never_returns_does_not_outlive_a_killed_parent(folder):
+    (folder / "endless.py").write_text("def run(*args):\n    while True:\n        pass\n")
+    with subprocess.Popen([sys.executable, "-c", LEAVING, str(folder)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = Path("/proc") / parent.stdout.readline().strip()
+        assert child.exists()
+        parent.kill()
+    deadline = time.monotonic() + 120.0
+    while runs(child) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not runs(child)
+
+
+def runs(process: Path) -> bool:
+    """Whether a process of /proc is there and no zombie that nobody collects."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_runs_as_a_script(folder):
