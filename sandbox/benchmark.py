@@ -38,6 +38,8 @@ Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 4000
 MIN_PAIRS = 12
+WRONG_RESULT = "wrong result"
+"""In the suspicion that a timed call of the candidate gave something else than the baseline's."""
 _UNSTEADY = "the machine was not steady"
 CHECKED_SHARE = 0.2
 """Share of timed rounds whose results are compared."""
@@ -178,7 +180,7 @@ def time_pair(
     times = {name: [s.device_us for s in taken] for name, taken in samples.items()}
     seed = int(rng.integers(2**31))
     interval = median_ratio_interval(times["baseline"], times["candidate"], seed)
-    suspicions = (*suspicions_of(samples, floor_us), *(f"candidate: wrong result: {m}" for m in mismatches[:3]))
+    suspicions = (*suspicions_of(samples, floor_us), *(f"candidate: {WRONG_RESULT}: {m}" for m in mismatches[:3]))
     return PairTiming(
         device=device,
         interval=interval,

@@ -412,7 +412,7 @@ class Evaluator:
         try:
             calls = time_calls(parent, candidate, self.workload, recorded, self.options.timing)
         except TimingError as e:
-            return Improvement(None, f"the times could not be taken: {e}")
+            return Improvement(None, f"the times could not be taken: {str(e).splitlines()[0]}")
         return timed_gain(calls, self.target)
 
     def _correctness(

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from sandbox.benchmark import PairTiming, TimingPlan, roofline_floor_us, time_pair
+from sandbox.benchmark import WRONG_RESULT, PairTiming, TimingPlan, roofline_floor_us, time_pair
 from sandbox.correctness import Results, TensorValue
 from sandbox.gain import Improvement
 from sandbox.kernel import Kernel
@@ -70,6 +70,9 @@ def time_calls(
 def timed_gain(calls: Sequence[TimedCall], target: Target) -> Improvement:
     """A gain when some call is faster and none is slower; else why not. The slowest call of the baseline speaks."""
     doubts = [s for c in calls for s in c.timing.suspicions]
+    wrong = [s for s in doubts if WRONG_RESULT in s]
+    if wrong:
+        return Improvement(None, f"in a timed call, {wrong[0]}", calls[0].timing.device)
     if doubts or not calls:
         return Improvement(None, f"the times cannot be believed: {doubts[0]}" if doubts else "nothing was timed")
     slower = [c for c in calls if c.timing.loss]

@@ -151,7 +151,7 @@ class NoGain:
     reason: str
     checks: tuple[Check, ...] = ()
     timed_on: str | None = None
-    """The GPU whose clock showed no gain; None where no clock was asked, or its times were not believed."""
+    """The GPU on which it was no faster, or wrong when it was timed; None where no clock was asked or believed."""
 
 
 @dataclass(frozen=True, slots=True)

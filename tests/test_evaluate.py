@@ -248,6 +248,10 @@ def test_recorded_calls_are_timed_in_processes_of_their_own(plain):
     assert timing.interval.ratio > 1.5
     assert any("wrong result" in s for s in timing.suspicions), "80 turns do not compute what 8 do"
     doubted = timed_gain(calls, TARGET)
+    assert (doubted.gain, doubted.timed_on) == (None, "CPU")
+    assert doubted.reason.startswith("in a timed call, candidate: wrong result")
+    unsteady = replace(calls[0], timing=replace(timing, suspicions=("the machine was not steady",)))
+    doubted = timed_gain([unsteady], TARGET)
     assert (doubted.gain, doubted.timed_on) == (None, None)
     assert "cannot be believed" in doubted.reason
     clean = [replace(calls[0], timing=replace(timing, suspicions=()))]

@@ -168,6 +168,13 @@ def test_right_but_only_a_timing_could_show_it() -> None:
     assert "unmeasured" in conclusion.summary and "faster" not in conclusion.summary
 
 
+def test_times_that_were_not_believed_are_said_to_be_the_reason() -> None:
+    doubted = NoGain(Correctness.EXECUTED_ELSEWHERE, "the times cannot be believed: the machine was not steady")
+    found, conclusion, _ = run(Script(["swizzle"], {"start swizzle": doubted}, timed=frozenset({"swizzle"})))
+    assert found.attempts[0].fate is Fate.UNSHOWN and conclusion.outcome is Outcome.INCONCLUSIVE
+    assert "the machine was not steady" in conclusion.offers[0].reason
+
+
 def test_what_a_clock_saw_no_gain_in_is_nothing_rather_than_inconclusive() -> None:
     seen = NoGain(Correctness.EXECUTED_ELSEWHERE, "slower: 0.94x [0.92, 0.95] on NVIDIA H200", timed_on="NVIDIA H200")
     found, conclusion, _ = run(Script(["swizzle"], {"start swizzle": seen}, timed=frozenset({"swizzle"})))
