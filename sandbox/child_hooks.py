@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ _MAX_SWEEP_POINTS = 2
 
 
 def install(recorder: LaunchRecorder, note: Callable[[str], None], gpu: bool) -> None:
-    """Patch Triton's classes. On a GPU timing functions stay Triton's own."""
+    """Patch Triton's classes. On a GPU what Triton times is left alone."""
     from triton.runtime.jit import JITFunction
 
     native = JITFunction.run
@@ -30,13 +31,16 @@ def install(recorder: LaunchRecorder, note: Callable[[str], None], gpu: bool) ->
         if not recorder.now.probe and not gpu:
             for hook in self.pre_run_hooks:
                 hook(*args, **kwargs)
-        launch = lambda: native(self, *args, grid=grid, warmup=False, **kwargs)  # noqa: E731
+        launch: Callable[[], Any] = lambda: native(self, *args, grid=grid, warmup=False, **kwargs)  # noqa: E731
+        if recorder.unobserved:
+            return launch()
         return recorder.launch(self, args, kwargs, grid, launch)
 
     JITFunction.run = run
     _hook_heuristics(recorder)
+    _shorten_sweeps(note)
     if gpu:
-        _bench_without_graphs()
+        _let_clocks_run(recorder)
     else:
         _hook_autotuner(recorder, note)
         _hook_benchmarks(recorder, note)
@@ -153,14 +157,52 @@ def _config_record(recorder: LaunchRecorder, config: Any, fits: Any, reason: Any
     }
 
 
-def _bench_without_graphs() -> None:
-    """`autotune(use_cuda_graph=True)` captures launches into a graph, where nothing may be looked at between them."""
+def _let_clocks_run(recorder: LaunchRecorder) -> None:
+    """What Triton times on a GPU, for an autotuner's choice or for the user, is timed as if nobody looked.
+
+    A function that the user times is recorded once before; an autotuner launches its choice itself, afterwards.
+    """
     import triton.testing
+    from triton.runtime.autotuner import Autotuner
 
-    def bench(fn: Callable[[], Any], rep: int = 20, **kwargs: Any) -> Any:
-        return triton.testing.do_bench(fn, rep=rep, **kwargs)
+    def bench_of(timed: Callable[..., Any]) -> Callable[..., Any]:
+        def bench(fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+            if not recorder.unobserved:
+                with _benchmarking(recorder):
+                    fn()
+            with _unobserved(recorder):
+                return timed(fn, *args, **kwargs)
 
-    triton.testing.do_bench_cudagraph = bench
+        return bench
+
+    triton.testing.do_bench = bench_of(triton.testing.do_bench)
+    triton.testing.do_bench_cudagraph = bench_of(triton.testing.do_bench_cudagraph)
+    time_config = Autotuner._bench
+
+    def bench_config(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with _unobserved(recorder):
+            return time_config(self, *args, **kwargs)
+
+    Autotuner._bench = bench_config
+
+
+@contextmanager
+def _unobserved(recorder: LaunchRecorder) -> Iterator[None]:
+    before, recorder.unobserved = recorder.unobserved, True
+    try:
+        yield
+    finally:
+        recorder.unobserved = before
+
+
+@contextmanager
+def _benchmarking(recorder: LaunchRecorder) -> Iterator[None]:
+    before = recorder.now.benchmark
+    recorder.now = replace(recorder.now, benchmark=True)
+    try:
+        yield
+    finally:
+        recorder.now = replace(recorder.now, benchmark=before)
 
 
 def _hook_benchmarks(recorder: LaunchRecorder, note: Callable[[str], None]) -> None:
@@ -168,15 +210,15 @@ def _hook_benchmarks(recorder: LaunchRecorder, note: Callable[[str], None]) -> N
 
     def bench(fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
         note("triton.testing.do_bench ran each function once; its times are a fixed token: there is no GPU")
-        before = recorder.now.benchmark
-        recorder.now = replace(recorder.now, benchmark=True)
-        try:
+        with _benchmarking(recorder):
             return run_once(fn, *args, **kwargs)
-        finally:
-            recorder.now = replace(recorder.now, benchmark=before)
 
     triton.testing.do_bench = bench
     triton.testing.do_bench_cudagraph = bench
+
+
+def _shorten_sweeps(note: Callable[[str], None]) -> None:
+    import triton.testing
 
     def sweep(self: Any, *args: Any, **kwargs: Any) -> Any:
         note(f"triton.testing.perf_report ran its first {_MAX_SWEEP_POINTS} sizes only")
