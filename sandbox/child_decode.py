@@ -106,7 +106,7 @@ class Decoder:
             flat = torch.empty(nbytes, dtype=torch.uint8)
             _copy(flat.data_ptr(), data)
         else:
-            flat = torch.empty(nbytes, dtype=torch.uint8)
+            flat = torch.zeros(nbytes, dtype=torch.uint8)
             pages = self.file[storage["page_key"]].cast("B").cast("q")
             for position, page in enumerate(pages):
                 start = page * PAGE_BYTES

@@ -175,6 +175,8 @@ class InputBuilder:
                 torch.empty(0, dtype=torch.uint8)
             )  # fmt: skip
         flat = torch.zeros(storage.nbytes, dtype=torch.uint8)
+        if not len(self._tensors[storage.key]):
+            return flat  # memory that nothing has touched
         pages = np.frombuffer(self._tensors[storage.page_key], dtype=np.int64)
         data = torch.frombuffer(bytearray(self._tensors[storage.key]), dtype=torch.uint8)
         for i, page in enumerate(pages.tolist()):

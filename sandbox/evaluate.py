@@ -323,6 +323,8 @@ class Evaluator:
         outside = self.workload.workload.harness_filename is not None
         if self.executor != "interpreter" or (outside and self.options.harness is None):
             return Correctness.COMPILED, doubt
+        if any(launch.execution.over_budget for launch in self.workload.workload.launches):
+            return Correctness.COMPILED, doubt  # the harness would launch as much once more, three times
         seeds = [int(self._rng.integers(1, 2**31)) for _ in range(2)]
         passed, reason = judge_by_harness(
             candidate, self.target, self.options.harness, executor=self.executor, limits=self.options.limits,

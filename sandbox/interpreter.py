@@ -27,6 +27,7 @@ from sandbox.interpreter_ir import IrError, Module, Type, parse_module
 from sandbox.interpreter_memory import Memory
 from sandbox.interpreter_numerics import Array, held_dtype, is_float, settle, widened
 from sandbox.target import Target, load_target
+from sandbox.workload import OVER_BUDGET
 
 DEFAULT_BUDGET_S = 20.0
 _FRONT_END_TIMEOUT_S = 60.0
@@ -117,17 +118,28 @@ def _interpret(
         for first, last in _batches(total, _batch(module), order):
             machine.run(first, last, arguments)
             done += last - first
+            _give_up_early(time.monotonic() - started, done, total, budget_s)
     except BudgetExceededError:
-        message = f"the launch did not finish within {budget_s:g} s: {done} of {total} programs ran"
+        message = f"the launch did not finish within {budget_s:g} s: {done} of {total} {OVER_BUDGET}"
         raise InterpreterBudget(message) from None
     except DeviceAssertionError as e:
         raise InterpreterAssertion(f"{e}{_where(machine)}") from None
     except IrError as e:
         raise InterpreterUnsupported(f"{e}{_where(machine)}") from None
+    except InterpreterBudget:
+        raise
     except Exception as e:
         operation = machine.current.name if machine.current else "set-up"
         raise InterpreterUnsupported(f"{operation} failed: {type(e).__name__}: {e}{_where(machine)}") from e
     return Execution(total, time.monotonic() - started, _findings(machine))
+
+
+def _give_up_early(spent_s: float, done: int, total: int, budget_s: float) -> None:
+    """Raises `InterpreterBudget` when a quarter of the budget shows that twice of it would not do."""
+    expected_s = spent_s * total / done
+    if spent_s > budget_s / 4 and expected_s > 2 * budget_s:
+        said = f"the launch would take about {expected_s:.0f} s, {budget_s:g} s are allowed"
+        raise InterpreterBudget(f"{said}: {done} of {total} {OVER_BUDGET}")
 
 
 def _module(

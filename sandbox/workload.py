@@ -150,6 +150,10 @@ class Autotune:
     __pydantic_config__ = _JSON
 
 
+OVER_BUDGET = "programs ran"
+"""How a reason ends that speaks of time: `12 of 2048 programs ran`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     """Whether and by what a launch ran. `unknown`: its outputs hold nothing to compare; `reason` says why."""
@@ -162,6 +166,11 @@ class Execution:
     """What went wrong without stopping it, such as an access outside its tensor."""
 
     __pydantic_config__ = _JSON
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether the time for it would not do."""
+        return self.status == "unknown" and (self.reason or "").endswith(OVER_BUDGET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from sandbox.interpreter import (
     interpret_launch,
 )
 from sandbox.target import load_target
+from sandbox.workload import Execution
 
 GFX942 = load_target("gfx942")
 GFX950 = load_target("gfx950")
@@ -378,8 +379,13 @@ def test_device_assertions() -> None:
 
 def test_budget_ends_a_launch() -> None:
     x, out = torch.zeros(128), torch.zeros(128)
-    with pytest.raises(InterpreterBudget, match="of 100000000 programs"):
-        interpret_launch(shift, (10**8,), (x, out, 128, 0), {"BLOCK": 128}, budget_s=0.5, target=GFX942)
+    for budget_s, said in (
+        (0.01, "did not finish within 0.01 s: 0"),
+        (12.0, "would take about [0-9]+ s, 12 s are allowed: [0-9]+"),
+    ):
+        with pytest.raises(InterpreterBudget, match=f"{said} of 100000000 programs ran") as raised:
+            interpret_launch(shift, (10**8,), (x, out, 128, 0), {"BLOCK": 128}, budget_s=budget_s, target=GFX942)
+        assert Execution("unknown", reason=str(raised.value)).over_budget
 
 
 @triton.jit

@@ -51,6 +51,27 @@ def build(variant: InputVariant, guarded: bool = False):
     return builder, builder.build(ENTRY, variant.to_json())
 
 
+@pytest.mark.parametrize("pages", [[], [1, 3]])
+def test_memory_that_was_hardly_touched_is_rebuilt(pages: list[int]) -> None:
+    from sandbox.child_inputs import InputBuilder
+
+    nbytes, page = 4 * 4096 + 8, 4096
+    touched = np.full(page * len(pages), 7, np.uint8)
+    file = TensorFile(
+        {"s0": memoryview(touched.tobytes()), "p0": memoryview(np.array(pages, np.int64).tobytes())},
+        {"s0": "U8", "p0": "I64"},
+    )
+    entry = EntryCall(0, "function", "f", (tensor(0, (nbytes,), (1,), dtype="uint8"),), {})
+    outcome = HarnessOutcome("main", "passed")
+    record = StorageRecord(0, nbytes, "uint8", "s0", "p0")
+    workload = Workload("k.py", "", "gfx942", "MI300X", (), (entry,), (record,), outcome, {})
+    rebuilt = InputBuilder(workload, file, "cpu", False).build(entry, RECORDED.to_json()).tensors["args.0"]
+    expected = np.zeros(nbytes, np.uint8)
+    for number in pages:
+        expected[number * page : (number + 1) * page] = 7
+    np.testing.assert_array_equal(rebuilt.numpy(), expected)
+
+
 @pytest.mark.parametrize("guarded", [False, True])
 def test_recorded_inputs_are_rebuilt_with_their_views(guarded):
     _, inputs = build(RECORDED, guarded)
