@@ -170,15 +170,11 @@ class InputBuilder:
         storage = self._workload.storages[number]
         if storage.key is None:
             raise CannotBuild(storage.reason or "the recorded values were not kept")
+        data = _uint8(self._tensors[storage.key])
         if storage.page_key is None:
-            return torch.frombuffer(bytearray(self._tensors[storage.key]), dtype=torch.uint8) if storage.nbytes else (
-                torch.empty(0, dtype=torch.uint8)
-            )  # fmt: skip
+            return data
         flat = torch.zeros(storage.nbytes, dtype=torch.uint8)
-        if not len(self._tensors[storage.key]):
-            return flat  # memory that nothing has touched
         pages = np.frombuffer(self._tensors[storage.page_key], dtype=np.int64)
-        data = torch.frombuffer(bytearray(self._tensors[storage.key]), dtype=torch.uint8)
         for i, page in enumerate(pages.tolist()):
             part = data[i * _PAGE_BYTES : (i + 1) * _PAGE_BYTES]
             end = min(storage.nbytes, (page + 1) * _PAGE_BYTES)
@@ -222,6 +218,11 @@ class InputBuilder:
         kwargs = {k: make.value(v, f"kwargs.{k}") for k, v in entry.kwargs.items()}
         grads = [make.value(v, f"grads.{i}") for i, v in enumerate(entry.grads)]
         return receiver, args, kwargs, grads
+
+
+def _uint8(data: Any) -> Any:
+    """A copy of bytes as a tensor. torch reads no empty buffer: one of no elements, or memory that nothing touched."""
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8) if len(data) else torch.empty(0, dtype=torch.uint8)
 
 
 def _layout(tensor: Any) -> tuple[Any, ...]:
