@@ -16,10 +16,11 @@ import argparse
 import dataclasses
 import json
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,86 @@ class TimingPlan:
     """Added to the time for loading and for warming up on a GPU: both wait while other clocks have it."""
 
 
+class Race:
+    """One baseline against candidates that come one after another, on the same calls.
+
+    The baseline's two processes are loaded and warmed once, with the first candidate; the process of the next one
+    imports torch while the one before is judged. Every method raises `TimingError` when a process ends, hangs or
+    answers nonsense; the race is over then. `close` it, or let it go: its processes end with it.
+    """
+
+    def __init__(self, baseline: ProgramSpec, plan: TimingPlan | None = None, cases: Sequence[int] = (0,)) -> None:
+        self._baseline = baseline
+        self._plan = plan or TimingPlan()
+        self._cases = cases
+        self._on_gpu = self._plan.device == "cuda"
+        self._processes: dict[str, TimingProcess] = {}
+        self.close = weakref.finalize(self, _close_all, self._processes)
+
+    def enter(self, candidate: ProgramSpec) -> None:
+        """Load and warm a candidate, and the baseline where this is the first."""
+        new = {"candidate": candidate}
+        if "baseline" not in self._processes:
+            new |= {"baseline": self._baseline, "repeat": self._baseline}
+        for name in new:
+            self._processes[name] = self._processes.pop("spare") if "spare" in self._processes else self._start()
+        # Most of the start is importing and compiling: side by side it takes a third.
+        with ThreadPoolExecutor(len(new)) as pool:
+            list(pool.map(self._load, new, new.values()))
+
+    def time(self, case: int = 0, rounds: int | None = None, *, floor_us: float | None = None) -> PairTiming:
+        """Time one of the cases on the candidate that entered last, in interleaved calls, and the baseline against
+        itself beside them. `floor_us`: see `roofline_floor_us`."""
+        plan = replace(self._plan, rounds=rounds or self._plan.rounds, seed=self._plan.seed + (rounds is not None))
+        rng = np.random.default_rng(plan.seed)
+        processes = {name: self._processes[name] for name in ("baseline", "candidate", "repeat")}
+        with device_lock.alone() if self._on_gpu else nullcontext():
+            _begin(processes, case, plan, int(rng.integers(2**31)))
+            samples, checked = _rotate(processes, plan, rng)
+        mismatches = _mismatches(checked)
+        times = {name: [s.device_us for s in taken] for name, taken in samples.items()}
+        seed = int(rng.integers(2**31))
+        suspicions = (*suspicions_of(samples, floor_us), *(f"candidate: {WRONG_RESULT}: {m}" for m in mismatches[:3]))
+        return PairTiming(
+            device=processes["baseline"].device_name,
+            interval=median_ratio_interval(times["baseline"], times["candidate"], seed),
+            noise_floor=noise_floor(times["baseline"], times["repeat"], seed),
+            baseline_us=tuple(times["baseline"]),
+            candidate_us=tuple(times["candidate"]),
+            repeat_us=tuple(times["repeat"]),
+            flush_bytes=processes["baseline"].flush_bytes,
+            suspicions=suspicions,
+            details={"floor_us": floor_us, "rounds": plan.rounds, "seed": plan.seed},
+        )
+
+    def leave(self) -> None:
+        """End the candidate, give up the memory of the calls, and get a process ready for the next candidate."""
+        self._processes.pop("candidate").close()
+        for name in ("baseline", "repeat"):
+            self._processes[name].rest(self._plan.call_timeout_s)
+        self._processes["spare"] = self._start()
+
+    def _start(self) -> TimingProcess:
+        with device_lock.offered() if self._on_gpu else nullcontext(()) as lock:
+            return TimingProcess(self._plan.device, lock)
+
+    def _load(self, name: str, spec: ProgramSpec) -> None:
+        plan, process = self._plan, self._processes[name]
+        waiting_s = plan.lock_timeout_s if self._on_gpu else 0.0
+        process.load(spec, plan.flush_bytes, plan.start_timeout_s + waiting_s)
+        for case in self._cases:
+            process.select(case, plan.call_timeout_s)
+            seconds = plan.warmup_s / len(self._cases)
+            process.warm_up(plan.warmup_calls, seconds, plan.call_timeout_s + waiting_s)
+        process.leave_device(plan.call_timeout_s)
+
+
+def _close_all(processes: dict[str, TimingProcess]) -> None:
+    for process in processes.values():
+        process.close()
+    processes.clear()
+
+
 def time_pair(
     baseline: ProgramSpec,
     candidate: ProgramSpec,
@@ -152,46 +233,20 @@ def time_pair(
     `floor_us` is the roofline floor (`roofline_floor_us`): a median below it is a measuring error or a cheat. Raises
     `TimingError` when a process ends, hangs or returns no results.
     """
-    plan = plan or TimingPlan()
-    rng = np.random.default_rng(plan.seed)
-    processes: dict[str, TimingProcess] = {}
-
-    on_gpu = plan.device == "cuda"
-    waiting_s = plan.lock_timeout_s if on_gpu else 0.0
-
-    def start(name: str, spec: ProgramSpec) -> None:
-        with device_lock.offered() if on_gpu else nullcontext(()) as lock:
-            process = TimingProcess(spec, plan.device, plan.flush_bytes, plan.start_timeout_s + waiting_s, lock)
-            processes[name] = process
-            process.warm_up(plan.warmup_calls, plan.warmup_s, plan.call_timeout_s + waiting_s)
-
-    specs = {"baseline": baseline, "candidate": candidate, "repeat": baseline}
+    race = Race(baseline, plan)
     try:
-        # Most of the start is importing and compiling: side by side it takes a third.
-        with ThreadPoolExecutor(len(specs)) as pool:
-            list(pool.map(start, specs, specs.values()))
-        with device_lock.alone() if on_gpu else nullcontext():
-            samples, checked = _rotate({name: processes[name] for name in specs}, plan, rng)
-        device, flush = processes["baseline"].device_name, processes["baseline"].flush_bytes
+        race.enter(candidate)
+        return race.time(floor_us=floor_us)
     finally:
-        for process in processes.values():
-            process.close()
-    mismatches = _mismatches(checked)
-    times = {name: [s.device_us for s in taken] for name, taken in samples.items()}
-    seed = int(rng.integers(2**31))
-    interval = median_ratio_interval(times["baseline"], times["candidate"], seed)
-    suspicions = (*suspicions_of(samples, floor_us), *(f"candidate: {WRONG_RESULT}: {m}" for m in mismatches[:3]))
-    return PairTiming(
-        device=device,
-        interval=interval,
-        noise_floor=noise_floor(times["baseline"], times["repeat"], seed),
-        baseline_us=tuple(times["baseline"]),
-        candidate_us=tuple(times["candidate"]),
-        repeat_us=tuple(times["repeat"]),
-        flush_bytes=flush,
-        suspicions=suspicions,
-        details={"floor_us": floor_us, "rounds": plan.rounds, "seed": plan.seed},
-    )
+        race.close()
+
+
+def _begin(processes: Mapping[str, TimingProcess], case: int, plan: TimingPlan, variant: int) -> None:
+    """One call of each that does not count: the programs may have waited since they were warm."""
+    for process in processes.values():
+        process.select(case, plan.call_timeout_s)
+        process.prepare(variant, plan.call_timeout_s)
+        process.timed_call(plan.call_timeout_s)
 
 
 def _rotate(

@@ -1,4 +1,4 @@
-"""Child side of timing: load one program, then prepare and time one call per request.
+"""Child side of timing: import torch, load one program, then prepare and time one call per request.
 
 Everything this file needs from torch is bound before the program is imported, so that patching `torch.cuda.Event` or
 `time.perf_counter` afterwards changes nothing here. Stands alone: it imports nothing of the package.
@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,9 @@ class CpuClock:
     def wait(self) -> None:
         pass
 
+    def rest(self) -> None:
+        pass
+
     def measure(self, call: Callable[[], object]) -> tuple[float, float]:
         start = self._now()
         call()
@@ -74,6 +77,7 @@ class DeviceClock:
         event = torch.cuda.Event(enable_timing=True)
         self._record, self._elapsed = type(event).record, type(event).elapsed_time
         self._synchronize = torch.cuda.synchronize
+        self._empty_cache = torch.cuda.empty_cache
         self._stream = torch.cuda.current_stream()
         self._use_stream = torch.cuda.set_stream
         self._sleep = torch.cuda._sleep
@@ -95,6 +99,9 @@ class DeviceClock:
     def wait(self) -> None:
         self._synchronize()
 
+    def rest(self) -> None:
+        self._empty_cache()
+
     def measure(self, call: Callable[[], object]) -> tuple[float, float]:
         start, end, idle = (self._event_type(enable_timing=True) for _ in range(3))
         self._use_stream(self._stream)
@@ -112,12 +119,13 @@ class DeviceClock:
 class Session:
     """One loaded program and the call that is prepared or was timed last."""
 
-    def __init__(self, request: dict[str, Any]) -> None:
+    def __init__(self, request: dict[str, Any], files: Sequence[int]) -> None:
         self._bytes_of = _byte_reader()
         self._device = str(request["device"])
+        os.environ.update(request["environment"])
         inputs = _load(Path(request["inputs"]), "wavesmith_inputs")
-        self._make = inputs.make
-        self._use = _Use(*request["device_lock"]) if request["device_lock"] else None
+        self._make, self._select = inputs.make, getattr(inputs, "select", None)
+        self._use = _Use(*files) if files else None
         self._clock = (CpuClock if self._device == "cpu" else DeviceClock)(request["flush_bytes"])
         source = Path(request["source"])
         self._digest = hashlib.sha256(source.read_bytes()).hexdigest()
@@ -131,6 +139,19 @@ class Session:
 
     def hello(self) -> dict[str, Any]:
         return {"device": self._clock.name, "flush_bytes": self._clock.flush_bytes, "source_digest": self._digest}
+
+    def select(self, case: int) -> dict[str, Any]:
+        """Calls are of this case from here on, where the inputs know several."""
+        self.rest()
+        if self._select is not None:
+            self._select(case)
+        return {}
+
+    def rest(self) -> dict[str, Any]:
+        """Give up what was prepared and returned, and the memory it took."""
+        self._results = self._arguments = None
+        self._clock.rest()
+        return {}
 
     def prepare(self, variant: int) -> dict[str, Any]:
         self._results = None
@@ -154,9 +175,12 @@ class Session:
             self._entry(*args, **kwargs)
             done += 1
         self._clock.wait()
+        return {"calls": done}
+
+    def leave_device(self) -> dict[str, Any]:
         if self._use is not None:
             self._use.leave()
-        return {"calls": done}
+        return {}
 
     def time(self) -> dict[str, Any]:
         if self._arguments is None:
@@ -279,11 +303,19 @@ def _load(path: Path, name: str) -> types.ModuleType:
     return module
 
 
-def _answer(session: Session | None, request: dict[str, Any]) -> tuple[Session | None, dict[str, Any]]:
+def _answer(
+    session: Session | None, request: dict[str, Any], files: Sequence[int]
+) -> tuple[Session | None, dict[str, Any]]:
     match request["op"]:
         case "load":
-            session = Session(request)
+            session = Session(request, files)
             return session, session.hello()
+        case "select" if session is not None:
+            return session, session.select(int(request["case"]))
+        case "rest" if session is not None:
+            return session, session.rest()
+        case "leave-device" if session is not None:
+            return session, session.leave_device()
         case "warm-up" if session is not None:
             return session, session.warm_up(int(request["calls"]), float(request["seconds"]))
         case "prepare" if session is not None:
@@ -309,14 +341,15 @@ def _end_with_parent(parent: int) -> None:
 
 def main() -> None:
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    requests, answers = int(sys.argv[1]), int(sys.argv[2])
+    requests, answers, *files = (int(word) for word in sys.argv[1:])
     write = os.write
     dumps = json.dumps
+    _import_torch()  # before there is a program to load: that takes seconds, in which another one may be timed
     session: Session | None = None
     with os.fdopen(requests, "rb") as incoming:
         for line in incoming:
             try:
-                session, answer = _answer(session, json.loads(line))
+                session, answer = _answer(session, json.loads(line), files)
             except Exception as e:  # noqa: BLE001 - the top of a worker: whatever the program raised is the answer
                 answer = {"fault": f"{type(e).__name__}: {e}"}
             write(answers, dumps(answer).encode() + b"\n")

@@ -1,6 +1,7 @@
 """Child side of timing: the inputs of one recorded call, drawn anew for every seed. Given to `sandbox/child_timing.py`.
 
-The folder and the number of the entry come in two environment variables: the timing child itself knows no workloads.
+The folder comes in an environment variable, the number of the entry is a case: the timing child itself knows no
+workloads.
 """
 
 from __future__ import annotations
@@ -20,11 +21,20 @@ from sandbox.child_trials import callable_of
 from sandbox.variants import InputVariant
 from sandbox.workload import load_workload
 
-FOLDER, ENTRY = "WAVESMITH_WORKLOAD", "WAVESMITH_ENTRY"
+FOLDER = "WAVESMITH_WORKLOAD"
 _stored = load_workload(Path(os.environ[FOLDER]))
-_entry = _stored.workload.entries[int(os.environ[ENTRY])]
+_entry = _stored.workload.entries[0]
 _module = types.ModuleType("program")
 _builders: dict[str, InputBuilder] = {}
+
+
+def select(case: int) -> None:
+    """The recorded call of this number is made from here on; what another one held on the device is given up."""
+    global _entry
+    entry = _stored.workload.entries[case]
+    if entry is not _entry:
+        _builders.clear()
+    _entry = entry
 
 
 def load(source: Path) -> Any:

@@ -36,7 +36,7 @@ from sandbox.oracle import Reference, other_inputs, references, unanswered
 from sandbox.profiler.metrics import Profile
 from sandbox.statements import correctness_statement
 from sandbox.target import Target
-from sandbox.timed import Clock, heard, time_calls, timed_gain
+from sandbox.timed import CallTimer, Clock, heard, timed_gain
 from sandbox.timing_session import TimingError
 from sandbox.trial_calls import PlannedCall, candidate_requests, run_baseline
 from sandbox.trials import Request, Trial, run_trial, source_digest
@@ -133,6 +133,7 @@ class Evaluator:
         self._baseline_trial: Trial | None = None
         self._references: list[Reference] | None = None
         self._trials: dict[tuple[str, str], Trial] = {}
+        self._timer: CallTimer | None = None
 
     # --- the main path ----------------------------------------------------------------------------------------------
 
@@ -410,9 +411,11 @@ class Evaluator:
         return counted if counted.gain is not None else static
 
     def _timed(self, parent: Kernel, candidate: Kernel, expected: list[Reference]) -> Improvement:
-        recorded = [(r.step.entry, r.results) for r in expected if r.step.variant.kind == "recorded"]
+        if self._timer is None:
+            recorded = [(r.step.entry, r.results) for r in expected if r.step.variant.kind == "recorded"]
+            self._timer = CallTimer(self.workload, recorded, self.options.timing)
         try:
-            calls = time_calls(parent, candidate, self.workload, recorded, self.options.timing)
+            calls = self._timer.time(parent, candidate)
         except TimingError as e:
             return Improvement(None, f"the times could not be taken: {str(e).splitlines()[0]}")
         return timed_gain(calls, self.target)

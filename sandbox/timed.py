@@ -10,13 +10,13 @@ from typing import Literal
 
 import numpy as np
 
-from sandbox.benchmark import WRONG_RESULT, PairTiming, TimingPlan, roofline_floor_us, time_pair
+from sandbox.benchmark import WRONG_RESULT, PairTiming, Race, TimingPlan, roofline_floor_us
 from sandbox.correctness import Results, TensorValue
 from sandbox.gain import Improvement
 from sandbox.kernel import Kernel
 from sandbox.statements import timed_statement
 from sandbox.target import Board, Target, known_archs, load_target
-from sandbox.timing_session import ProgramSpec
+from sandbox.timing_session import ProgramSpec, TimingError
 from sandbox.trials import inputs_only
 from sandbox.verdict import Gain
 from sandbox.workload import StoredWorkload, save
@@ -37,6 +37,68 @@ class TimedCall:
     timing: PairTiming
 
 
+class CallTimer:
+    """Times kernels on recorded calls of one workload, at most `MAX_ENTRIES` of `calls` (entry, what it returns).
+
+    A search asks about one baseline after another, each against many candidates: the processes of the last baseline
+    stay for the next question. `close` it, or let it go.
+    """
+
+    def __init__(
+        self, stored: StoredWorkload, calls: Sequence[tuple[int, Results]], plan: TimingPlan | None = None
+    ) -> None:
+        self._calls = calls[:MAX_ENTRIES]
+        self._plan = plan or TimingPlan()
+        self._folder = tempfile.TemporaryDirectory(prefix="wavesmith-")
+        self._workload = save(inputs_only(stored), Path(self._folder.name) / "workload")
+        self._race: tuple[str, Race] | None = None
+
+    def time(self, baseline: Kernel, candidate: Kernel) -> list[TimedCall]:
+        """Each call, once more and twice as long where the machine was not steady; none after one that became slower.
+
+        Raises `TimingError` when a process cannot be timed.
+        """
+        if not self._calls:
+            return []
+        race = self._race_of(baseline)
+        found: list[TimedCall] = []
+        try:
+            race.enter(self._spec(candidate))
+            for entry, results in self._calls:
+                timing = race.time(entry)
+                if timing.unsteady:
+                    timing = race.time(entry, 2 * self._plan.rounds)
+                found.append(TimedCall(entry, _above_the_roofline(timing, results)))
+                if timing.loss and not timing.suspicions:
+                    break
+            race.leave()
+        except TimingError:
+            self._end_race()
+            raise
+        return found
+
+    def close(self) -> None:
+        self._end_race()
+        self._folder.cleanup()
+
+    def _race_of(self, baseline: Kernel) -> Race:
+        if self._race is None or self._race[0] != baseline.digest:
+            self._end_race()
+            cases = [entry for entry, _ in self._calls]
+            self._race = baseline.digest, Race(self._spec(baseline), self._plan, cases)
+        return self._race[1]
+
+    def _end_race(self) -> None:
+        if self._race is not None:
+            self._race[1].close()
+        self._race = None
+
+    def _spec(self, kernel: Kernel) -> ProgramSpec:
+        folder = Path(tempfile.mkdtemp(dir=self._folder.name))
+        inputs = Path(__file__).with_name("child_workload_inputs.py")
+        return ProgramSpec(kernel.write_to(folder), "", inputs, {"WAVESMITH_WORKLOAD": str(self._workload)})
+
+
 def time_calls(
     baseline: Kernel,
     candidate: Kernel,
@@ -44,27 +106,12 @@ def time_calls(
     calls: Sequence[tuple[int, Results]],
     plan: TimingPlan | None = None,
 ) -> list[TimedCall]:
-    """Time the entries of `calls` (entry, what it returns); once more, twice as long, where the machine was not steady.
-
-    Raises `TimingError` when a process cannot be timed.
-    """
-    plan = plan or TimingPlan()
-    inputs = Path(__file__).with_name("child_workload_inputs.py")
-    found = []
-    with tempfile.TemporaryDirectory(prefix="wavesmith-") as name:
-        folder = save(inputs_only(stored), Path(name) / "workload")
-        sources = []
-        for kernel, part in ((baseline, "baseline"), (candidate, "candidate")):
-            (Path(name) / part).mkdir()
-            sources.append(kernel.write_to(Path(name) / part))
-        for entry, results in calls[:MAX_ENTRIES]:
-            environment = {"WAVESMITH_WORKLOAD": str(folder), "WAVESMITH_ENTRY": str(entry)}
-            a, b = (ProgramSpec(source, "", inputs, environment) for source in sources)
-            timing = time_pair(a, b, plan)
-            if timing.unsteady:
-                timing = time_pair(a, b, replace(plan, rounds=2 * plan.rounds, seed=plan.seed + 1))
-            found.append(TimedCall(entry, _above_the_roofline(timing, results)))
-    return found
+    """Time one candidate, in processes that nothing else uses; see `CallTimer`."""
+    timer = CallTimer(stored, calls, plan)
+    try:
+        return timer.time(baseline, candidate)
+    finally:
+        timer.close()
 
 
 def timed_gain(calls: Sequence[TimedCall], target: Target) -> Improvement:

@@ -48,7 +48,8 @@ class ProgramSpec:
 
     `inputs` defines `make(seed: int, device: str) -> (args, kwargs)`; it is imported before the program, and called for
     every timed call anew. Where it also defines `load(source: Path)`, that imports the program and returns what `entry`
-    (which may be empty) is looked up in. `environment` is added to the few variables a process gets.
+    (which may be empty) is looked up in; where it defines `select(case: int)`, that says which of several calls is made
+    from then on. `environment` is added to the few variables a process gets.
     """
 
     source: Path
@@ -86,43 +87,47 @@ def checked_part(shape: tuple[int, ...], seed: int) -> Part | None:
 
 
 class TimingProcess:
-    """One program, loaded and warm in a process of its own. Raises `TimingError` when it cannot be loaded.
+    """A process for one program. It starts at once and imports torch; `load` gives it the program.
 
-    `lock` is what `device_lock.offered` gave: the process takes it when it has imported what it needs.
+    `lock` is what `device_lock.offered` gave: the process takes it when it comes to use the GPU.
     """
 
-    def __init__(
-        self, spec: ProgramSpec, device: str, flush_bytes: int | None, timeout_s: float, lock: tuple[int, ...] = ()
-    ) -> None:
-        self._spec = spec
+    def __init__(self, device: str, lock: tuple[int, ...] = ()) -> None:
+        self._device = device
+        self._name = "no program"
         self._buffer = b""
+        self._closed = False
         to_child, self._request = os.pipe()
         self._answer, from_child = os.pipe()
         child = Path(__file__).with_name("child_timing.py")
-        environment = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES} | dict(spec.environment)
+        # No pipe, which would fill: nobody reads while the program runs.
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process may complain
+        environment = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES}
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(child), str(to_child), str(from_child)],
+            [sys.executable, "-I", str(child), *map(str, (to_child, from_child, *lock))],
             pass_fds=(to_child, from_child, *lock),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=self._complaints,
             env=environment,
             start_new_session=True,
         )
         os.close(to_child)
         os.close(from_child)
-        hello = self._ask(
-            {
-                "op": "load",
-                "source": str(spec.source),
-                "entry": spec.entry,
-                "inputs": str(spec.inputs),
-                "device": device,
-                "flush_bytes": flush_bytes,
-                "device_lock": lock,
-            },
-            timeout_s,
-        )
+
+    def load(self, spec: ProgramSpec, flush_bytes: int | None, timeout_s: float) -> None:
+        """Import the inputs and the program. Raises `TimingError` when that fails."""
+        self._name = spec.source.name
+        request = {
+            "op": "load",
+            "source": str(spec.source),
+            "entry": spec.entry,
+            "inputs": str(spec.inputs),
+            "environment": dict(spec.environment),
+            "device": self._device,
+            "flush_bytes": flush_bytes,
+        }
+        hello = self._ask(request, timeout_s)
         self.device_name = str(hello["device"])
         self.flush_bytes = int(hello["flush_bytes"])
         self.source_digest = str(hello["source_digest"])
@@ -133,6 +138,18 @@ class TimingProcess:
 
     def warm_up(self, calls: int, seconds: float, timeout_s: float) -> None:
         self._ask({"op": "warm-up", "calls": calls, "seconds": seconds}, timeout_s + seconds)
+
+    def leave_device(self, timeout_s: float) -> None:
+        """Warm: from here on it uses the GPU only when it is asked to, and whoever asks has the GPU alone."""
+        self._ask({"op": "leave-device"}, timeout_s)
+
+    def select(self, case: int, timeout_s: float) -> None:
+        """Calls are of this case from here on."""
+        self._ask({"op": "select", "case": case}, timeout_s)
+
+    def rest(self, timeout_s: float) -> None:
+        """Give up what was prepared and returned, and the memory it took."""
+        self._ask({"op": "rest"}, timeout_s)
 
     def prepare(self, variant: int, timeout_s: float) -> None:
         """Draw the inputs of the next timed call from `variant`; what the last call returned is given up."""
@@ -200,13 +217,15 @@ class TimingProcess:
 
     def _describe(self, what: str) -> str:
         self.close()
-        tail = b""
-        if self._process.stderr is not None and not self._process.stderr.closed:
-            tail = self._process.stderr.read()[-2000:]
-        return f"{self._spec.source.name}: {what}" + (f"\n{tail.decode(errors='replace')}" if tail else "")
+        self._complaints.seek(0)
+        tail = self._complaints.read()[-2000:]
+        return f"{self._name}: {what}" + (f"\n{tail.decode(errors='replace')}" if tail else "")
 
     def close(self) -> None:
-        """End the process and everything it started."""
+        """End the process and everything it started; once more does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

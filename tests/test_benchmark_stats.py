@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import sandbox.benchmark
 from sandbox.benchmark import (
     PairTiming,
+    Race,
     TimingPlan,
     _mismatches,
     is_gain,
@@ -197,6 +199,51 @@ def test_replaying_the_last_call_and_patching_the_clock_do_not_pay(folder):
     assert min(patched.candidate_us) > 1, "the clock that it stopped is not the one it is measured with"
 
 
+CASES = """
+import torch
+case = 0
+def select(number):
+    global case
+    case = number
+def make(seed, device):
+    return (torch.full((8,), float(case)), seed), {}
+"""
+TWICE = "def run(x, seed):\n    return x * 2.0\n"
+TWICE_OF_ONE = "def run(x, seed):\n    return x * 2.0 if float(x[0]) == 1.0 else x\n"
+
+
+def test_one_baseline_races_one_candidate_after_another(folder):
+    race = Race(ProgramSpec(folder / "slow.py", "run", folder / "inputs.py"), PLAN)
+    seen = []
+    for candidate in ("last", "patched"):
+        race.enter(ProgramSpec(folder / f"{candidate}.py", "run", folder / "inputs.py"))
+        timing = race.time()
+        seen.append(frozenset(((n, p.pid) for n, p in race._processes.items())))
+        assert any("wrong result" in s for s in timing.suspicions) == (candidate == "last")
+        assert len(timing.baseline_us) == len(timing.candidate_us) == PLAN.rounds
+        race.leave()
+    first, second = (dict(pids) for pids in seen)
+    assert first["baseline"] == second["baseline"] and first["repeat"] == second["repeat"]
+    assert first["candidate"] != second["candidate"]
+    pids = [p.pid for p in race._processes.values()]
+    assert all(runs(Path("/proc") / str(pid)) for pid in pids)
+    del race
+    assert not any(runs(Path("/proc") / str(pid)) for pid in pids), "let go of, its processes end"
+
+
+def test_each_case_is_called_by_its_number(tmp_path):
+    (tmp_path / "inputs.py").write_text(CASES)
+    specs = []
+    for name, text in {"twice": TWICE, "twice_of_one": TWICE_OF_ONE}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        specs.append(ProgramSpec(tmp_path / f"{name}.py", "run", tmp_path / "inputs.py"))
+    race = Race(specs[0], replace(PLAN, rounds=12, warmup_s=0.0), cases=(3, 1))
+    race.enter(specs[1])
+    wrong = {case: any("wrong result" in s for s in race.time(case).suspicions) for case in (3, 1)}
+    race.close()
+    assert wrong == {3: True, 1: False}
+
+
 @pytest.mark.parametrize("name", ["hangs", "dies"])
 def test_a_program_that_never_answers_is_a_named_fault(folder, name):
     spec = ProgramSpec(folder / f"{name}.py", "run", folder / "inputs.py")
@@ -210,7 +257,8 @@ import sys
 from pathlib import Path
 from sandbox.timing_session import ProgramSpec, TimingProcess
 folder = Path(sys.argv[1])
-process = TimingProcess(ProgramSpec(folder / "endless.py", "run", folder / "inputs.py"), "cpu", None, 120.0)
+process = TimingProcess("cpu")
+process.load(ProgramSpec(folder / "endless.py", "run", folder / "inputs.py"), None, 120.0)
 print(process.pid, flush=True)
 process.warm_up(1, 0.0, 120.0)
 """
@@ -262,8 +310,9 @@ def test_a_part_of_a_large_result_is_read_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "inputs.py").write_text(
         "import torch\ndef make(seed, device):\n    return (torch.arange(3 << 20).reshape(-1, 1 << 10),), {}\n"
     )
-    process = TimingProcess(ProgramSpec(tmp_path / "program.py", "run", tmp_path / "inputs.py"), "cpu", None, 120.0)
+    process = TimingProcess("cpu")
     try:
+        process.load(ProgramSpec(tmp_path / "program.py", "run", tmp_path / "inputs.py"), None, 120.0)
         process.prepare(1, 120.0)
         process.timed_call(120.0)
         found = process.results(5, 120.0)

@@ -281,11 +281,13 @@ def test_a_machine_that_was_not_steady_is_looked_at_once_more_and_longer(plain, 
 
     looks = []
 
-    def look(a, b, plan):
-        looks.append(plan.rounds)
-        return timing(plan.rounds, 80.0 if len(looks) in unsteady else 50.0)
+    def look(race, case, rounds=20):
+        looks.append(rounds)
+        return timing(rounds, 80.0 if len(looks) in unsteady else 50.0)
 
-    monkeypatch.setattr(timed, "time_pair", look)
+    monkeypatch.setattr(timed.Race, "enter", lambda race, candidate: None)
+    monkeypatch.setattr(timed.Race, "leave", lambda race: None)
+    monkeypatch.setattr(timed.Race, "time", look)
     for unsteady, rounds, believed in (({1}, [20, 40], True), (set(), [20], True), ({1, 2}, [20, 40], False)):
         looks.clear()
         calls = timed.time_calls(plain.baseline, kernel(SPILLS), plain.workload, [(0, {})], TimingPlan(rounds=20))
