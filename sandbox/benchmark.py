@@ -31,7 +31,7 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sandbox import device_lock
-from sandbox.correctness import Results, Yardsticks, compare, largest_noise
+from sandbox.correctness import Results, TensorValue, Yardsticks, compare, is_float, largest_noise
 from sandbox.timing_session import ProgramSpec, Sample, TimingError, TimingProcess
 from sandbox.verdict import Interval
 
@@ -168,30 +168,25 @@ class Race:
         with ThreadPoolExecutor(len(new)) as pool:
             list(pool.map(self._load, new, new.values()))
 
-    def time(self, case: int = 0, rounds: int | None = None, *, floor_us: float | None = None) -> PairTiming:
-        """Time one of the cases on the candidate that entered last, in interleaved calls, and the baseline against
-        itself beside them. `floor_us`: see `roofline_floor_us`."""
-        plan = replace(self._plan, rounds=rounds or self._plan.rounds, seed=self._plan.seed + (rounds is not None))
-        rng = np.random.default_rng(plan.seed)
+    def time(self, cases: Sequence[int] = (0,), *, floor_us: float | None = None) -> list[PairTiming]:
+        """Time the candidate that entered last on these cases, in interleaved calls, and the baseline against itself
+        beside them; twice as long where the machine was not steady, and no further after a case that became slower.
+
+        `floor_us` is the roofline floor (`roofline_floor_us`): a median below it is a measuring error or a cheat. The
+        GPU is had alone for all cases together: getting it takes longer than using it.
+        """
         processes = {name: self._processes[name] for name in ("baseline", "candidate", "repeat")}
+        heats: list[_Heat] = []
         with device_lock.alone() if self._on_gpu else nullcontext():
-            _begin(processes, case, plan, int(rng.integers(2**31)))
-            samples, checked = _rotate(processes, plan, rng)
-        mismatches = _mismatches(checked)
-        times = {name: [s.device_us for s in taken] for name, taken in samples.items()}
-        seed = int(rng.integers(2**31))
-        suspicions = (*suspicions_of(samples, floor_us), *(f"candidate: {WRONG_RESULT}: {m}" for m in mismatches[:3]))
-        return PairTiming(
-            device=processes["baseline"].device_name,
-            interval=median_ratio_interval(times["baseline"], times["candidate"], seed),
-            noise_floor=noise_floor(times["baseline"], times["repeat"], seed),
-            baseline_us=tuple(times["baseline"]),
-            candidate_us=tuple(times["candidate"]),
-            repeat_us=tuple(times["repeat"]),
-            flush_bytes=processes["baseline"].flush_bytes,
-            suspicions=suspicions,
-            details={"floor_us": floor_us, "rounds": plan.rounds, "seed": plan.seed},
-        )
+            for case in cases:
+                heat = _run(processes, case, self._plan, floor_us)
+                if heat.timing.unsteady:
+                    longer = replace(self._plan, rounds=2 * self._plan.rounds, seed=self._plan.seed + 1)
+                    heat = _run(processes, case, longer, floor_us)
+                heats.append(heat)
+                if heat.timing.loss and not heat.timing.suspicions:
+                    break
+        return [heat.compared() for heat in heats]
 
     def leave(self) -> None:
         """End the candidate, give up the memory of the calls, and get a process ready for the next candidate."""
@@ -230,23 +225,52 @@ def time_pair(
 ) -> PairTiming:
     """Time two programs in interleaved calls, and the baseline against itself beside them.
 
-    `floor_us` is the roofline floor (`roofline_floor_us`): a median below it is a measuring error or a cheat. Raises
-    `TimingError` when a process ends, hangs or returns no results.
+    See `Race.time`. Raises `TimingError` when a process ends, hangs or returns no results.
     """
     race = Race(baseline, plan)
     try:
         race.enter(candidate)
-        return race.time(floor_us=floor_us)
+        return race.time(floor_us=floor_us)[0]
     finally:
         race.close()
 
 
-def _begin(processes: Mapping[str, TimingProcess], case: int, plan: TimingPlan, variant: int) -> None:
-    """One call of each that does not count: the programs may have waited since they were warm."""
+@dataclass(frozen=True, slots=True)
+class _Heat:
+    """The times of one case, and what some of its calls returned."""
+
+    timing: PairTiming
+    checked: list[dict[str, Results]]
+
+    def compared(self) -> PairTiming:
+        """The timing, in doubt where the candidate returned something else than the baseline."""
+        wrong = [f"candidate: {WRONG_RESULT}: {m}" for m in _mismatches(self.checked)[:3]]
+        return replace(self.timing, suspicions=(*self.timing.suspicions, *wrong))
+
+
+def _run(processes: Mapping[str, TimingProcess], case: int, plan: TimingPlan, floor_us: float | None) -> _Heat:
+    """Time one case. The first call of each does not count: the programs may have waited since they were warm."""
+    rng = np.random.default_rng(plan.seed)
+    variant = int(rng.integers(2**31))
     for process in processes.values():
         process.select(case, plan.call_timeout_s)
         process.prepare(variant, plan.call_timeout_s)
         process.timed_call(plan.call_timeout_s)
+    samples, checked = _rotate(processes, plan, rng)
+    times = {name: [s.device_us for s in taken] for name, taken in samples.items()}
+    seed = int(rng.integers(2**31))
+    timing = PairTiming(
+        device=processes["baseline"].device_name,
+        interval=median_ratio_interval(times["baseline"], times["candidate"], seed),
+        noise_floor=noise_floor(times["baseline"], times["repeat"], seed),
+        baseline_us=tuple(times["baseline"]),
+        candidate_us=tuple(times["candidate"]),
+        repeat_us=tuple(times["repeat"]),
+        flush_bytes=processes["baseline"].flush_bytes,
+        suspicions=suspicions_of(samples, floor_us),
+        details={"floor_us": floor_us, "rounds": plan.rounds, "seed": plan.seed},
+    )
+    return _Heat(timing, checked)
 
 
 def _rotate(
@@ -284,7 +308,7 @@ def _mismatches(checked: Sequence[Mapping[str, Results]]) -> list[str]:
     open_places = {
         m.place
         for results in checked
-        for m in compare(results["repeat"], results["baseline"]).mismatches
+        for m in compare(_integers(results["repeat"]), _integers(results["baseline"])).mismatches
         if m.check == "exact"
     }
     found = []
@@ -293,6 +317,10 @@ def _mismatches(checked: Sequence[Mapping[str, Results]]) -> list[str]:
         wrong = (m for m in agreement.mismatches if m.check != "exact" or m.place not in open_places)
         found += [f"{m.place}: {m.message} [{m.check}]" for m in wrong]
     return found
+
+
+def _integers(results: Results) -> Results:
+    return {p: v for p, v in results.items() if not isinstance(v, TensorValue) or not is_float(v.dtype)}
 
 
 def suspicions_of(samples: Mapping[str, Sequence[Sample]], floor_us: float | None) -> tuple[str, ...]:

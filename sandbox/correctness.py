@@ -186,6 +186,8 @@ def _compare_value(
     ):
         if ours != theirs:
             return Mismatch(check, place, f"{ours} instead of {theirs}"), None
+    if reference is None and _same_bits(got, expected):
+        return None, None  # what everything below would say, after half a second for a million elements
     c, b = decode(got.dtype, got.data), decode(expected.dtype, expected.data)
     o: Array | None = None
     if isinstance(reference, TensorValue) and reference.shape == expected.shape:
@@ -283,6 +285,9 @@ def noise_between(first: Results, again: Results) -> dict[str, float]:
     for place, a in first.items():
         b = again.get(place)
         if isinstance(a, TensorValue) and isinstance(b, TensorValue) and a.shape == b.shape and a.dtype in FORMATS:
+            found[place] = 0.0
+            if _same_bits(a, b):
+                continue
             one, other = decode(a.dtype, a.data), decode(b.dtype, b.data)
             both = np.isfinite(one) & np.isfinite(other)
             one, other = np.where(both, one, 0.0), np.where(both, other, 0.0)

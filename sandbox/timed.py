@@ -54,28 +54,22 @@ class CallTimer:
         self._race: tuple[str, Race] | None = None
 
     def time(self, baseline: Kernel, candidate: Kernel) -> list[TimedCall]:
-        """Each call, once more and twice as long where the machine was not steady; none after one that became slower.
-
-        Raises `TimingError` when a process cannot be timed.
-        """
+        """Each call on both sides; none after one that became slower. Raises `TimingError` when a process cannot be
+        timed."""
         if not self._calls:
             return []
         race = self._race_of(baseline)
-        found: list[TimedCall] = []
         try:
             race.enter(self._spec(candidate))
-            for entry, results in self._calls:
-                timing = race.time(entry)
-                if timing.unsteady:
-                    timing = race.time(entry, 2 * self._plan.rounds)
-                found.append(TimedCall(entry, _above_the_roofline(timing, results)))
-                if timing.loss and not timing.suspicions:
-                    break
+            timings = race.time([entry for entry, _ in self._calls])
             race.leave()
         except TimingError:
             self._end_race()
             raise
-        return found
+        return [
+            TimedCall(entry, _above_the_roofline(timing, results))
+            for (entry, results), timing in zip(self._calls, timings, strict=False)
+        ]
 
     def close(self) -> None:
         self._end_race()

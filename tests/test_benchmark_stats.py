@@ -7,7 +7,9 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 
 import numpy as np
@@ -217,7 +219,7 @@ def test_one_baseline_races_one_candidate_after_another(folder):
     seen = []
     for candidate in ("last", "patched"):
         race.enter(ProgramSpec(folder / f"{candidate}.py", "run", folder / "inputs.py"))
-        timing = race.time()
+        timing = race.time()[0]
         seen.append(frozenset(((n, p.pid) for n, p in race._processes.items())))
         assert any("wrong result" in s for s in timing.suspicions) == (candidate == "last")
         assert len(timing.baseline_us) == len(timing.candidate_us) == PLAN.rounds
@@ -239,9 +241,63 @@ def test_each_case_is_called_by_its_number(tmp_path):
         specs.append(ProgramSpec(tmp_path / f"{name}.py", "run", tmp_path / "inputs.py"))
     race = Race(specs[0], replace(PLAN, rounds=12, warmup_s=0.0), cases=(3, 1))
     race.enter(specs[1])
-    wrong = {case: any("wrong result" in s for s in race.time(case).suspicions) for case in (3, 1)}
+    wrong = [any("wrong result" in s for s in timing.suspicions) for timing in race.time((3, 1))]
     race.close()
-    assert wrong == {3: True, 1: False}
+    assert wrong == [True, False]
+
+
+class Scripted:
+    """A warm process whose calls take what a script says, one call after another."""
+
+    device_name, flush_bytes = "CPU", 0
+
+    def __init__(self, device_us: Iterator[float]) -> None:
+        self._device_us = device_us
+        self.calls = 0
+
+    def select(self, case: int, timeout_s: float) -> None: ...
+
+    def prepare(self, variant: int, timeout_s: float) -> None: ...
+
+    def close(self) -> None: ...
+
+    def timed_call(self, timeout_s: float) -> Sample:
+        self.calls += 1
+        us = next(self._device_us) + self.calls % 3 * 0.1
+        return Sample(us, 0.0, us)
+
+    def results(self, seed: int, timeout_s: float) -> dict[str, TensorValue]:
+        return {}
+
+
+def scripted_race(candidate_us: Iterator[float]) -> tuple[Race, Scripted]:
+    race = Race(ProgramSpec(Path("a.py"), "run", Path("inputs.py")), replace(PLAN, rounds=20))
+    candidate = Scripted(candidate_us)
+    steady = {name: Scripted(repeat(100.0)) for name in ("baseline", "repeat")}
+    race._processes.update({**steady, "candidate": candidate})
+    return race, candidate
+
+
+@pytest.mark.parametrize(
+    ("candidate_us", "rounds", "believed"),
+    [
+        (repeat(50.0), 20, True),
+        (chain(repeat(50.0, 11), repeat(80.0, 10), repeat(50.0)), 40, True),
+        (chain(repeat(50.0, 11), repeat(80.0, 10), repeat(50.0, 21), repeat(80.0)), 40, False),
+    ],
+)
+def test_a_machine_that_was_not_steady_is_looked_at_once_more_and_longer(candidate_us, rounds, believed):
+    race, candidate = scripted_race(candidate_us)
+    (timing,) = race.time()
+    assert candidate.calls == (21 if rounds == 20 else 21 + 41), "one call of each look does not count"
+    assert (timing.interval.pairs, timing.gain) == (rounds, believed)
+
+
+def test_after_a_case_that_became_slower_no_other_is_timed():
+    race, candidate = scripted_race(chain(repeat(50.0, 21), repeat(200.0)))
+    timings = race.time((0, 1, 2))
+    assert [t.gain for t in timings] == [True, False]
+    assert timings[1].loss and candidate.calls == 42
 
 
 @pytest.mark.parametrize("name", ["hangs", "dies"])

@@ -261,40 +261,6 @@ def test_recorded_calls_are_timed_in_processes_of_their_own(plain):
     assert gain.statement.endswith("on CPU; not timed on gfx942")
 
 
-def test_a_machine_that_was_not_steady_is_looked_at_once_more_and_longer(plain, monkeypatch):
-    """Timings that the statistics really made of such samples, handed out in turn."""
-    from sandbox import timed
-    from sandbox.benchmark import PairTiming, TimingPlan, median_ratio_interval, suspicions_of
-    from sandbox.timing_session import Sample
-
-    def timing(rounds: int, second_half_us: float) -> PairTiming:
-        steady = [Sample(100.0 + i % 3 * 0.1, 0.0, 100.0) for i in range(rounds)]
-        taken = [
-            Sample(us + i % 3 * 0.1, 0.0, us)
-            for i, us in enumerate([50.0] * (rounds // 2) + [second_half_us] * (rounds // 2))
-        ]
-        us = [[s.device_us for s in side] for side in (steady, taken)]
-        doubts = suspicions_of({"baseline": steady, "candidate": taken}, None)
-        return PairTiming(
-            "CPU", median_ratio_interval(*us, 0), 0.02, tuple(us[0]), tuple(us[1]), tuple(us[0]), 0, doubts
-        )
-
-    looks = []
-
-    def look(race, case, rounds=20):
-        looks.append(rounds)
-        return timing(rounds, 80.0 if len(looks) in unsteady else 50.0)
-
-    monkeypatch.setattr(timed.Race, "enter", lambda race, candidate: None)
-    monkeypatch.setattr(timed.Race, "leave", lambda race: None)
-    monkeypatch.setattr(timed.Race, "time", look)
-    for unsteady, rounds, believed in (({1}, [20, 40], True), (set(), [20], True), ({1, 2}, [20, 40], False)):
-        looks.clear()
-        calls = timed.time_calls(plain.baseline, kernel(SPILLS), plain.workload, [(0, {})], TimingPlan(rounds=20))
-        assert looks == rounds
-        assert (timed.timed_gain(calls, TARGET).gain is not None) == believed
-
-
 def test_where_another_gpu_sees_no_difference_the_targets_counts_speak():
     gain = Gain(Speed.COUNTED, "lane atomics 64 -> 1")
     noise = Improvement(None, "no difference above the noise: 1.00x [0.99, 1.01] on H", timed_on="H")
