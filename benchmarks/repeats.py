@@ -3,9 +3,10 @@
     python benchmarks/repeats.py benchmarks/good [--repeats 10] [--edits 2] [--jobs 4] [--results repeats.jsonl]
 
 Each file of the folder, as recorded, is timed against itself (with a comment added, so that nothing takes it for the
-same file) and against the first edits that wait for a clock, `--repeats` times each in new processes. A line per file;
-one JSON line per pair is appended to the results file. Exits with 1 when a file was ever faster than itself. Needs a
-GPU; several processes, each with its own `CUDA_VISIBLE_DEVICES` and `--part 1/2`, share the work.
+same file) and against the first edits that wait for a clock, `--repeats` times each, every time as `wavesmith optimize`
+times a candidate of its search. A line per file; one JSON line per pair is appended to the results file. Exits with 1
+when a file was ever faster than itself. Needs a GPU; several processes, each with its own `CUDA_VISIBLE_DEVICES` and
+`--part 1/2`, share the work.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from sandbox.capture import gpu_vendor
 from sandbox.errors import WavesmithError
 from sandbox.kernel import Kernel
 from sandbox.target import load_target
-from sandbox.timed import time_calls, timed_gain
+from sandbox.timed import CallTimer, RecordedCall, timed_gain
 from sandbox.timing_session import TimingError
 from sandbox.workload import StoredWorkload
 from skills.skill import load_library
@@ -63,9 +64,10 @@ def questions_of(path: Path, arch: str, edits: int) -> Iterator[Question]:
 def ask(question: Question, repeats: int) -> dict[str, Any]:
     """What the clock said each time: gain, slower, noise, or why it is not believed; and the ratios."""
     said, ratios = [], []
+    timer = CallTimer(question.stored, [RecordedCall(0)])
     for _ in range(repeats):
         try:
-            calls = time_calls(question.baseline, question.candidate, question.stored, [(0, {})])
+            calls = timer.time(question.baseline, question.candidate)
         except TimingError as e:
             said.append(f"fault: {str(e).splitlines()[0][:160]}")
             continue
@@ -73,6 +75,7 @@ def ask(question: Question, repeats: int) -> dict[str, Any]:
         answer = "slower" if found.slower else "noise" if found.timed_on else f"not believed: {found.reason[:160]}"
         said.append("gain" if found.gain is not None else answer)
         ratios.append(round(calls[0].timing.interval.ratio, 4))
+    timer.close()
     return {"file": question.file, "what": question.what, "said": said, "ratios": ratios}
 
 

@@ -168,12 +168,20 @@ class Race:
         with ThreadPoolExecutor(len(new)) as pool:
             list(pool.map(self._load, new, new.values()))
 
-    def time(self, cases: Sequence[int] = (0,), *, floor_us: float | None = None) -> list[PairTiming]:
+    def time(
+        self,
+        cases: Sequence[int] = (0,),
+        own_errors: Mapping[int, float] | None = None,
+        *,
+        floor_us: float | None = None,
+    ) -> list[PairTiming]:
         """Time the candidate that entered last on these cases, in interleaved calls, and the baseline against itself
         beside them; twice as long where the machine was not steady, and no further after a case that became slower.
 
-        `floor_us` is the roofline floor (`roofline_floor_us`): a median below it is a measuring error or a cheat. The
-        GPU is had alone for all cases together: getting it takes longer than using it.
+        `own_errors`: how far the baseline's results of a case are from the exact ones, relative to |value| + scale of
+        the row; two programs that round differently may be so far apart. `floor_us` is the roofline floor
+        (`roofline_floor_us`): a median below it is a measuring error or a cheat. The GPU is had alone for all cases
+        together: getting it takes longer than using it.
         """
         processes = {name: self._processes[name] for name in ("baseline", "candidate", "repeat")}
         heats: list[_Heat] = []
@@ -186,7 +194,8 @@ class Race:
                 heats.append(heat)
                 if heat.timing.loss and not heat.timing.suspicions:
                     break
-        return [heat.compared() for heat in heats]
+        known = own_errors or {}
+        return [heat.compared(known.get(case, 0.0)) for case, heat in zip(cases, heats, strict=False)]
 
     def leave(self) -> None:
         """End the candidate, give up the memory of the calls, and get a process ready for the next candidate."""
@@ -242,9 +251,9 @@ class _Heat:
     timing: PairTiming
     checked: list[dict[str, Results]]
 
-    def compared(self) -> PairTiming:
+    def compared(self, own_error: float) -> PairTiming:
         """The timing, in doubt where the candidate returned something else than the baseline."""
-        wrong = [f"candidate: {WRONG_RESULT}: {m}" for m in _mismatches(self.checked)[:3]]
+        wrong = [f"candidate: {WRONG_RESULT}: {m}" for m in _mismatches(self.checked, own_error)[:3]]
         return replace(self.timing, suspicions=(*self.timing.suspicions, *wrong))
 
 
@@ -298,13 +307,15 @@ def _rotate(
     return samples, checked
 
 
-def _mismatches(checked: Sequence[Mapping[str, Results]]) -> list[str]:
+def _mismatches(checked: Sequence[Mapping[str, Results]], own_error: float = 0.0) -> list[str]:
     """Where the candidate's timed calls returned something else than the baseline's.
 
     How far the baseline's second process is from its first is what no candidate can be asked to do better; integers
-    that it gives otherwise itself (whichever came first) say nothing here, where only times are taken.
+    that it gives otherwise itself (whichever came first) say nothing here, where only times are taken. `own_error`:
+    see `Race.time`.
     """
     noise = largest_noise((results["baseline"], results["repeat"]) for results in checked)
+    noise = {place: max(apart, own_error) for place, apart in noise.items()}
     open_places = {
         m.place
         for results in checked
@@ -346,13 +357,16 @@ def _spent_elsewhere(samples: Mapping[str, Sequence[Sample]]) -> list[str]:
     """Whether what the candidate saves between the timestamps surely comes back outside of them.
 
     Surely: the lower end of the 95% interval counts, and what the baseline differs from itself by is not held against
-    it, since a busy host adds a hundred microseconds to any request. Work done elsewhere is there in every call.
+    it, since a busy host adds a hundred microseconds to any request. Work done elsewhere is there in every call. Who
+    saves nothing that could count as a gain hides nothing.
     """
     saved = -_extra(samples, "candidate", "device_us")[0]
+    if saved <= MIN_NOISE_FLOOR * float(np.median([s.device_us for s in samples["baseline"]])):
+        return []
     for what in ("late_us", "host_us"):
         outside, surely = _extra(samples, "candidate", what)
         own = abs(_extra(samples, "repeat", what)[0]) if "repeat" in samples else 0.0
-        if saved > 0 and surely > max(saved, 50.0, own):
+        if surely > max(saved, 50.0, own):
             return [
                 f"candidate: the {saved:.1f} us saved between the timestamps are spent outside of them "
                 f"({outside:.1f} us more): work on another stream or thread"

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from sandbox.child_forms import FormOutcome, execute, guard, load_module
+from sandbox.child_inputs import write
 from sandbox.child_random import DISTRIBUTIONS, draw
 from sandbox.child_values import tensors_in
 from sandbox.errors import InputError
@@ -87,7 +88,8 @@ def _tensor(spec: Mapping[str, Any]) -> Any:
     tensor = flat.cuda()
     if spec["stride"] is not None:
         strided = torch.empty_strided(shape, tuple(spec["stride"]), dtype=dtype, device="cuda")
-        tensor = strided.copy_(tensor)
+        write(strided, tensor)
+        tensor = strided
     return tensor.requires_grad_() if spec["requires_grad"] else tensor
 
 

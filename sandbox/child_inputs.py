@@ -102,7 +102,7 @@ class InputBuilder:
             if any(_layout(held.tensors[p]) != _layout(fresh.tensors[p]) for p in held.tensors):
                 return fresh
             for path, tensor in held.tensors.items():
-                tensor.copy_(fresh.tensors[path])
+                write(tensor, fresh.tensors[path])
                 tensor.grad = None
         return Inputs(fresh.entry, fresh.variant, held.tensors, held.guards)
 
@@ -125,11 +125,11 @@ class InputBuilder:
         tensor = usable.as_strided(record.shape, record.stride, usable.storage_offset() + record.offset)
         if variant["distribution"] != "recorded" and not keep and tensor.numel():
             if dtype.is_floating_point:
-                tensor.copy_(self._float_values(record, record.shape, variant, generator))
+                write(tensor, self._float_values(record, record.shape, variant, generator))
             elif variant["permute"]:
-                tensor.copy_(_permuted(tensor, generator))
+                write(tensor, _permuted(tensor, generator))
         if sizes and not dtype.is_floating_point and dtype != torch.bool:
-            tensor.copy_(_into_range(tensor, tensor, sizes))
+            write(tensor, _into_range(tensor, tensor, sizes))
         return tensor
 
     def _float_values(
@@ -223,6 +223,14 @@ class InputBuilder:
 def _uint8(data: Any) -> Any:
     """A copy of bytes as a tensor. torch reads no empty buffer: one of no elements, or memory that nothing touched."""
     return torch.frombuffer(bytearray(data), dtype=torch.uint8) if len(data) else torch.empty(0, dtype=torch.uint8)
+
+
+def write(tensor: Any, values: Any) -> None:
+    """Copy values of the same shape; of those that share an element (an expanded tensor's), the first counts."""
+    for d, (n, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if step == 0 and n > 1:
+            tensor, values = tensor.narrow(d, 0, 1), values.narrow(d, 0, 1)
+    tensor.copy_(values)
 
 
 def _layout(tensor: Any) -> tuple[Any, ...]:

@@ -36,7 +36,7 @@ from sandbox.oracle import Reference, other_inputs, references, unanswered
 from sandbox.profiler.metrics import Profile
 from sandbox.statements import correctness_statement
 from sandbox.target import Target
-from sandbox.timed import CallTimer, Clock, heard, timed_gain
+from sandbox.timed import CallTimer, Clock, RecordedCall, heard, timed_gain
 from sandbox.timing_session import TimingError
 from sandbox.trial_calls import PlannedCall, candidate_requests, run_baseline
 from sandbox.trials import Request, Trial, run_trial, source_digest
@@ -412,7 +412,7 @@ class Evaluator:
 
     def _timed(self, parent: Kernel, candidate: Kernel, expected: list[Reference]) -> Improvement:
         if self._timer is None:
-            recorded = [(r.step.entry, r.results) for r in expected if r.step.variant.kind == "recorded"]
+            recorded = [RecordedCall.of(r) for r in expected if r.step.variant.kind == "recorded"]
             self._timer = CallTimer(self.workload, recorded, self.options.timing)
         try:
             calls = self._timer.time(parent, candidate)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from sandbox.benchmark import WRONG_RESULT, PairTiming, Race, TimingPlan, roofline_floor_us
-from sandbox.correctness import Results, TensorValue
+from sandbox.correctness import Results, TensorValue, noise_between
 from sandbox.gain import Improvement
 from sandbox.kernel import Kernel
+from sandbox.oracle import Reference
 from sandbox.statements import timed_statement
 from sandbox.target import Board, Target, known_archs, load_target
 from sandbox.timing_session import ProgramSpec, TimingError
@@ -37,16 +38,30 @@ class TimedCall:
     timing: PairTiming
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A recorded call to be timed. `own_error`: see `Race.time`."""
+
+    entry: int
+    results: Results = field(default_factory=dict)
+    own_error: float = 0.0
+
+    @classmethod
+    def of(cls, reference: Reference) -> RecordedCall:
+        apart = noise_between(reference.results, reference.oracle) if reference.oracle is not None else {}
+        return cls(reference.step.entry, reference.results, max(apart.values(), default=0.0))
+
+
 class CallTimer:
-    """Times kernels on recorded calls of one workload, at most `MAX_ENTRIES` of `calls` (entry, what it returns).
+    """Times kernels on recorded calls of one workload, `MAX_ENTRIES` of them at most.
 
     A search asks about one baseline after another, each against many candidates: the processes of the last baseline
-    stay for the next question. `close` it, or let it go.
+    stay for the next question. What they see of a gain is asked once more in new processes, and the second answer
+    counts: the fastest of several candidates is often the luckiest, and a process can be lucky as a whole. `close` it,
+    or let it go.
     """
 
-    def __init__(
-        self, stored: StoredWorkload, calls: Sequence[tuple[int, Results]], plan: TimingPlan | None = None
-    ) -> None:
+    def __init__(self, stored: StoredWorkload, calls: Sequence[RecordedCall], plan: TimingPlan | None = None) -> None:
         self._calls = calls[:MAX_ENTRIES]
         self._plan = plan or TimingPlan()
         self._folder = tempfile.TemporaryDirectory(prefix="wavesmith-")
@@ -56,30 +71,36 @@ class CallTimer:
     def time(self, baseline: Kernel, candidate: Kernel) -> list[TimedCall]:
         """Each call on both sides; none after one that became slower. Raises `TimingError` when a process cannot be
         timed."""
-        if not self._calls:
-            return []
-        race = self._race_of(baseline)
-        try:
-            race.enter(self._spec(candidate))
-            timings = race.time([entry for entry, _ in self._calls])
-            race.leave()
-        except TimingError:
+        timings = self._look(baseline, candidate, self._plan)
+        if _worth_a_second_look(timings):
             self._end_race()
-            raise
+            timings = self._look(baseline, candidate, replace(self._plan, seed=self._plan.seed + 1))
         return [
-            TimedCall(entry, _above_the_roofline(timing, results))
-            for (entry, results), timing in zip(self._calls, timings, strict=False)
+            TimedCall(call.entry, _above_the_roofline(timing, call.results))
+            for call, timing in zip(self._calls, timings, strict=False)
         ]
 
     def close(self) -> None:
         self._end_race()
         self._folder.cleanup()
 
-    def _race_of(self, baseline: Kernel) -> Race:
+    def _look(self, baseline: Kernel, candidate: Kernel, plan: TimingPlan) -> list[PairTiming]:
+        if not self._calls:
+            return []
+        race = self._race_of(baseline, plan)
+        try:
+            race.enter(self._spec(candidate))
+            timings = race.time([c.entry for c in self._calls], {c.entry: c.own_error for c in self._calls})
+            race.leave()
+        except TimingError:
+            self._end_race()
+            raise
+        return timings
+
+    def _race_of(self, baseline: Kernel, plan: TimingPlan) -> Race:
         if self._race is None or self._race[0] != baseline.digest:
             self._end_race()
-            cases = [entry for entry, _ in self._calls]
-            self._race = baseline.digest, Race(self._spec(baseline), self._plan, cases)
+            self._race = baseline.digest, Race(self._spec(baseline), plan, [c.entry for c in self._calls])
         return self._race[1]
 
     def _end_race(self) -> None:
@@ -93,11 +114,18 @@ class CallTimer:
         return ProgramSpec(kernel.write_to(folder), "", inputs, {"WAVESMITH_WORKLOAD": str(self._workload)})
 
 
+def _worth_a_second_look(timings: Sequence[PairTiming]) -> bool:
+    """Whether there is a gain to confirm, or a doubt that other processes may not share; a wrong result is none."""
+    if any(WRONG_RESULT in s for t in timings for s in t.suspicions):
+        return False
+    return any(t.gain or t.suspicions for t in timings) and not any(t.loss for t in timings)
+
+
 def time_calls(
     baseline: Kernel,
     candidate: Kernel,
     stored: StoredWorkload,
-    calls: Sequence[tuple[int, Results]],
+    calls: Sequence[RecordedCall],
     plan: TimingPlan | None = None,
 ) -> list[TimedCall]:
     """Time one candidate, in processes that nothing else uses; see `CallTimer`."""

@@ -235,13 +235,13 @@ def test_importing_the_validator_needs_no_torch():
 def test_recorded_calls_are_timed_in_processes_of_their_own(plain):
     """Triton's own interpreter stands for a device here: the path from a workload to an interval is the real one."""
     from sandbox.benchmark import TimingPlan
-    from sandbox.timed import time_calls, timed_gain
+    from sandbox.timed import RecordedCall, time_calls, timed_gain
 
     slow = SPILLS.replace("range(8)", "range(80)")
     plan = TimingPlan(rounds=12, device="cpu", warmup_calls=1, warmup_s=0.0, flush_bytes=1 << 20)
     os.environ["TRITON_INTERPRET"] = "1"
     try:
-        calls = time_calls(kernel(slow), plain.baseline, plain.workload, [(0, {})], plan)
+        calls = time_calls(kernel(slow), plain.baseline, plain.workload, [RecordedCall(0)], plan)
     finally:
         del os.environ["TRITON_INTERPRET"]
     timing = calls[0].timing

@@ -51,6 +51,22 @@ def build(variant: InputVariant, guarded: bool = False):
     return builder, builder.build(ENTRY, variant.to_json())
 
 
+def test_elements_that_share_memory_are_drawn_once():
+    """The gradient of a sum is one number, expanded."""
+    from sandbox.child_inputs import InputBuilder
+
+    entry = EntryCall(0, "function", "f", (tensor(0, (4, 10), (0, 1)), tensor(1, (3, 4), (0, 1), dtype="int64")), {})
+    whole = stored(DATA, entry)
+    builder = InputBuilder(whole.workload, whole.tensors, "cpu", False)
+    drawn = [builder.build(entry, InputVariant("x", "seed", seed, "normal", permute=True).to_json()) for seed in (1, 2)]
+    floats, numbers = (drawn[0].tensors[f"args.{i}"] for i in (0, 1))
+    assert floats.stride() == (0, 1) and torch.equal(floats[0], floats[3])
+    assert not torch.equal(floats, drawn[1].tensors["args.0"])
+    assert sorted(numbers[2].tolist()) == [0, 3, 7, 10]
+    held = builder.refill(drawn[0], drawn[1])
+    assert held.tensors["args.0"] is floats and torch.equal(floats, drawn[1].tensors["args.0"])
+
+
 @pytest.mark.parametrize("pages", [[], [1, 3]])
 def test_memory_that_was_hardly_touched_is_rebuilt(pages: list[int]) -> None:
     from sandbox.child_inputs import InputBuilder
