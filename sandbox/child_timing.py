@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import statistics
 import sys
 import threading
 import time
@@ -22,9 +23,11 @@ from typing import Any
 
 _MIN_FLUSH_BYTES = 512 * 1024 * 1024
 _CPU_FLUSH_BYTES = 8 * 1024 * 1024
-_SPIN_MS = 5.0
-"""How long the device spins while the host queues a timed call. Half a millisecond was too short for a forward and a
-backward under autograd: on an H200's machine the same layer norm came out at 0.2 to 0.8 ms."""
+_SPIN_MS = (1.0, 5.0)
+_SPIN_CALLS = 4.0
+"""How long the device spins while the host queues a timed call: so many times as long as the host was seen to take, at
+least and at most so many milliseconds. Half a millisecond was too short for a forward and a backward under autograd: on
+an H200's machine the same layer norm came out at 0.2 to 0.8 ms."""
 _SPIN_TRIAL_CYCLES = 1_000_000
 
 
@@ -48,6 +51,9 @@ class CpuClock:
         pass
 
     def rest(self) -> None:
+        pass
+
+    def queued_in(self, host_ms: float) -> None:
         pass
 
     def measure(self, call: Callable[[], object]) -> tuple[float, float]:
@@ -81,17 +87,22 @@ class DeviceClock:
         self._stream = torch.cuda.current_stream()
         self._use_stream = torch.cuda.set_stream
         self._sleep = torch.cuda._sleep
-        self._spin_cycles = self._cycles_of(_SPIN_MS)
+        self._cycles_per_ms = self._measure_spin()
+        self._spin_ms = _SPIN_MS[0]
 
-    def _cycles_of(self, spin_ms: float) -> int:
-        """How many cycles of the device's spin take that long: the unit differs between vendors."""
+    def _measure_spin(self) -> float:
+        """How many cycles of the device's spin take a millisecond: the unit differs between vendors."""
         self._sleep(_SPIN_TRIAL_CYCLES)
         start, end = (self._event_type(enable_timing=True) for _ in range(2))
         self._record(start, self._stream)
         self._sleep(_SPIN_TRIAL_CYCLES)
         self._record(end, self._stream)
         self._synchronize()
-        return int(_SPIN_TRIAL_CYCLES * spin_ms / float(self._elapsed(start, end)))
+        return _SPIN_TRIAL_CYCLES / float(self._elapsed(start, end))
+
+    def queued_in(self, host_ms: float) -> None:
+        """The host takes so long to queue a call; the slowest kind of call counts."""
+        self._spin_ms = min(max(self._spin_ms, _SPIN_CALLS * host_ms), _SPIN_MS[1])
 
     def flush(self, value: int) -> None:
         self._fill(self._flush, value % 256)
@@ -106,7 +117,7 @@ class DeviceClock:
         start, end, idle = (self._event_type(enable_timing=True) for _ in range(3))
         self._use_stream(self._stream)
         # The device spins while the host queues the call, so that gaps between launches are not counted as kernel time.
-        self._sleep(self._spin_cycles)
+        self._sleep(int(self._cycles_per_ms * self._spin_ms))
         self._record(start, self._stream)
         call()
         self._record(end, self._stream)
@@ -167,14 +178,19 @@ class Session:
     def warm_up(self, calls: int, seconds: float) -> dict[str, Any]:
         end = time.monotonic() + seconds
         done = 0
+        host_ms: list[float] = []
         while done < calls or (time.monotonic() < end and done < 10_000):
             if done % 16 == 0:
                 self.prepare(done)
             assert self._arguments is not None
             args, kwargs = self._arguments
+            began = time.perf_counter()
             self._entry(*args, **kwargs)
+            host_ms.append((time.perf_counter() - began) * 1e3)
             done += 1
         self._clock.wait()
+        if host_ms:
+            self._clock.queued_in(statistics.median(host_ms[-16:]))
         return {"calls": done}
 
     def leave_device(self) -> dict[str, Any]:

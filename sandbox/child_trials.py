@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from sandbox import child_cuda, child_hooks, child_torch
+from sandbox import child_cuda, child_hooks, child_torch, device_lock
 from sandbox.assembly import statement_digest
 from sandbox.child_driver import StandInDriver, run_once
 from sandbox.child_entries import EntryTracker
@@ -156,6 +156,7 @@ class TrialRun:
         for number, inputs in enumerate(prepared):
             if inputs is not None and module is not None:
                 step = self.steps[number]
+                device_lock.breathe()
                 if step.get("reuse"):
                     inputs = builder.refill(self.held.get(int(step["entry"]), inputs), inputs)
                 self.held[int(step["entry"])] = inputs

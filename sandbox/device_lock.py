@@ -23,6 +23,9 @@ from sandbox.compile_cache import cache_root
 Files = tuple[int, int]
 """Descriptors: whose turn it is, and the use itself."""
 
+_joined: Files | None = None
+"""What this process took with `join`."""
+
 VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
@@ -65,7 +68,9 @@ def join(files: Files) -> None:
     """
     import triton
 
+    global _joined
     _take(files)
+    _joined = files
     compiled, away, mutex = triton.compiler.compile, 0, threading.Lock()
 
     @functools.wraps(compiled)
@@ -83,6 +88,13 @@ def join(files: Files) -> None:
                     _take(files)
 
     triton.compile = triton.compiler.compile = compile_outside
+
+
+def breathe() -> None:
+    """In a child that joined, where nothing runs on the GPU: let a clock that waits go first."""
+    if _joined is not None:
+        fcntl.flock(_joined[1], fcntl.LOCK_UN)
+        _take(_joined)
 
 
 def _take(files: Files) -> None:
