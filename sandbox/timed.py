@@ -67,14 +67,15 @@ class CallTimer:
         self._folder = tempfile.TemporaryDirectory(prefix="wavesmith-")
         self._workload = save(inputs_only(stored), Path(self._folder.name) / "workload")
         self._race: tuple[str, Race] | None = None
+        self._races = 0
 
     def time(self, baseline: Kernel, candidate: Kernel) -> list[TimedCall]:
         """Each call on both sides; none after one that became slower. Raises `TimingError` when a process cannot be
         timed."""
-        timings = self._look(baseline, candidate, self._plan)
+        timings = self._look(baseline, candidate)
         if _worth_a_second_look(timings):
             self._end_race()
-            timings = self._look(baseline, candidate, replace(self._plan, seed=self._plan.seed + 1))
+            timings = self._look(baseline, candidate)
         return [
             TimedCall(call.entry, _above_the_roofline(timing, call.results))
             for call, timing in zip(self._calls, timings, strict=False)
@@ -84,10 +85,10 @@ class CallTimer:
         self._end_race()
         self._folder.cleanup()
 
-    def _look(self, baseline: Kernel, candidate: Kernel, plan: TimingPlan) -> list[PairTiming]:
+    def _look(self, baseline: Kernel, candidate: Kernel) -> list[PairTiming]:
         if not self._calls:
             return []
-        race = self._race_of(baseline, plan)
+        race = self._race_of(baseline)
         try:
             race.enter(self._spec(candidate))
             timings = race.time([c.entry for c in self._calls], {c.entry: c.own_error for c in self._calls})
@@ -97,9 +98,11 @@ class CallTimer:
             raise
         return timings
 
-    def _race_of(self, baseline: Kernel, plan: TimingPlan) -> Race:
+    def _race_of(self, baseline: Kernel) -> Race:
         if self._race is None or self._race[0] != baseline.digest:
             self._end_race()
+            plan = replace(self._plan, seed=self._plan.seed + self._races)
+            self._races += 1
             self._race = baseline.digest, Race(self._spec(baseline), plan, [c.entry for c in self._calls])
         return self._race[1]
 
