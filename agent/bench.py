@@ -63,10 +63,9 @@ class SandboxBench:
         if not baseline.unlaunchable or after.unlaunchable or not after.builds:
             reason = f"{proposal.latent}; no recorded launch has as many, so nothing shows whether one ever does"
             return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
-        if isinstance(verdict, Inconclusive):
-            return judgement
-        if not verdict.correctness.validated:
-            return replace(judgement, verdict=Inconclusive(judgement.doubt or verdict.reason, verdict.checks))
+        if isinstance(verdict, Inconclusive) or not verdict.correctness.validated:
+            reason = f"{proposal.latent}; {judgement.doubt or verdict.reason}"
+            return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
         first, others = baseline.unlaunchable[0], len(baseline.unlaunchable) - 1
         more = f" (and {others} more)" if others else ""
         mended = f"a tuner no longer meets what cannot be launched: {first.kernel}, {first.message}{more}"
