@@ -138,10 +138,12 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
     profiles: dict[str, Profile] = {}
     bottlenecks: dict[str, dict[str, None]] = defaultdict(dict)
     failures = [recording.stopped] if recording.stopped is not None else []
+    unlaunchable: dict[Failure, None] = {}
     for launch in recording.launches:
         options = {name: value.value for name, value in launch.options.items()}
         observed[launch.kernel].append(launch_facts(_arguments(launch, recording), launch.grid, options, target))
         observed[launch.kernel].append(_config_facts(launch))
+        unlaunchable.update(dict.fromkeys(_too_wide(launch)))
         for record in launch.compiles:
             if record.arch == target.arch:
                 failure = _failure(launch, record, recording)
@@ -160,6 +162,7 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
         failures=tuple(dict.fromkeys(failures)),
         profiles=profiles,
         bottlenecks=tuple(f"{kernel}: {', '.join(names)}" for kernel, names in bottlenecks.items() if names),
+        unlaunchable=tuple(unlaunchable),
     )
 
 
@@ -215,6 +218,15 @@ def _config_facts(launch: Launch) -> dict[str, FactValue]:
         values = {**{n: v.value for n, v in config.kwargs.items()}, **config.options}
         texts.append(",".join(f"{n}={v}" for n, v in values.items() if type(v) is int))
     return {"launch.configs": tuple(sorted(texts))} if texts else {}
+
+
+def _too_wide(launch: Launch) -> Iterator[Failure]:
+    """Configs of the autotuner that were compiled, and whose workgroup has more threads than the target launches."""
+    for config in launch.autotune.configs if launch.autotune is not None else ():
+        if config.fits is False and config.reason and "threads per workgroup >" in config.reason:
+            values = {**{n: v.value for n, v in config.kwargs.items()}, "num_warps": config.options.get("num_warps")}
+            named = ", ".join(f"{n}={v}" for n, v in values.items())
+            yield Failure(launch.kernel, f"config {named}: {config.reason}", launch.line)
 
 
 def _profile(record: CompileRecord, recording: Recording, target: Target) -> Profile | None:

@@ -17,7 +17,7 @@ from sandbox.profiler.metrics import changes_between
 from sandbox.profiler.static import compare_static, resource_gains
 from sandbox.target import Target
 from sandbox.timed import Clock
-from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain
+from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain, Speed
 
 
 @dataclass
@@ -40,14 +40,37 @@ class SandboxBench:
 
         Without a clock, nothing is executed for an edit whose code shows no gain.
         """
-        screened = self._screen(baseline, proposal)
+        screened = None if proposal.latent else self._screen(baseline, proposal)
         if screened is not None:
             return screened
         evaluation = self._evaluate(baseline.kernel, proposal)
         if proposal.invisible and evaluation.correctness is Correctness.INTERPRETED:
             evaluation = self._emulate(evaluation, baseline.kernel, proposal)
         changes = changes_between(evaluation.baseline_profiles, evaluation.candidate_profiles)
-        return Judgement(evaluation.verdict, evaluation.statements, changes, evaluation.doubt)
+        judgement = Judgement(evaluation.verdict, evaluation.statements, changes, evaluation.doubt)
+        return self._mended(judgement, baseline, proposal) if proposal.latent and baseline.builds else judgement
+
+    def _mended(self, judgement: Judgement, baseline: Measurement, proposal: Proposal) -> Judgement:
+        """The judgement on a repair of what no recorded launch meets.
+
+        It counts where code that was compiled showed the failure of configs that the tuner would try on the target, and
+        no such config is left. Anything else is named, and not claimed to be mended.
+        """
+        verdict = judgement.verdict
+        if not isinstance(verdict, NoGain | Inconclusive):
+            return judgement
+        after = self.measure(proposal.kernel)
+        if not baseline.unlaunchable or after.unlaunchable or not after.builds:
+            reason = f"{proposal.latent}; no recorded launch has as many, so nothing shows whether one ever does"
+            return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
+        if isinstance(verdict, Inconclusive) or not verdict.correctness.validated:
+            reason = f"{proposal.latent}; {judgement.doubt or verdict.reason}"
+            return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
+        first, others = baseline.unlaunchable[0], len(baseline.unlaunchable) - 1
+        more = f" (and {others} more)" if others else ""
+        mended = f"a tuner no longer meets what cannot be launched: {first.kernel}, {first.message}{more}"
+        accepted = Accepted(verdict.correctness, Speed.NONE, None, checks=verdict.checks, mended=mended)
+        return replace(judgement, verdict=accepted)
 
     def _screen(self, baseline: Measurement, proposal: Proposal) -> Judgement | None:
         """A verdict that the code objects alone give; None when results have to be looked at."""

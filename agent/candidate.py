@@ -50,6 +50,9 @@ class Measurement:
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     """Static profile of each jit kernel, that of its heaviest launch."""
     bottlenecks: tuple[str, ...] = ()
+    unlaunchable: tuple[Failure, ...] = ()
+    """Configs of autotuners that were compiled for the target and have too many threads to be launched there. Failures
+    that the recorded run does not meet: its launches took other configs."""
 
     @property
     def builds(self) -> bool:
@@ -86,6 +89,8 @@ class Proposal:
     expects: tuple[str, ...] = ()
     """`metric direction` pairs that must move."""
     line: int | None = None
+    latent: str = ""
+    """What it mends that fails on the target although every recorded launch builds; empty for all other edits."""
 
 
 NEEDS_CLOCK = "only a clock can tell whether it helps, and there is no GPU here"
@@ -167,6 +172,7 @@ class Candidate:
         return replace(
             steps[-1], id=name, kernel=self.kernel, expects=tuple(promised),
             invisible=any(p.invisible for p in steps), foreign=all(p.foreign for p in steps),
+            latent="; ".join(p.latent for p in steps) if all(p.latent for p in steps) else "",
         )  # fmt: skip
 
 
@@ -189,8 +195,8 @@ def describe(verdict: Verdict) -> str:
     match verdict:
         case Accepted(built_now=True, correctness=level):
             return f"builds now, {'and its results match' if level.validated else 'but no results were compared'}"
-        case Accepted(gain=gain):
-            return gain.statement if gain else "accepted"
+        case Accepted(gain=gain, mended=mended):
+            return gain.statement if gain else mended or "accepted"
         case NoGain(reason=reason) | Inconclusive(reason=reason):
             return reason
         case CompileFailed(message=message):

@@ -53,7 +53,8 @@ def conclude(start: Measurement, found: Found, target: Target, require: Requirem
     if final is not None and isinstance(final.verdict, Accepted):
         missing = _missing(final.verdict, require)
         if not missing:
-            outcome = Outcome.BUILDS_NOW if final.verdict.built_now else Outcome.IMPROVED
+            mended = final.verdict.built_now or final.verdict.mended
+            outcome = Outcome.BUILDS_NOW if mended else Outcome.IMPROVED
             return Conclusion(outcome, _success(found, final, target), found.best.kernel, unshown)
         because = f"{missing} ({final.doubt})" if final.doubt else missing
         chain = _chain_offer(found.best, final, because)
@@ -68,11 +69,12 @@ def conclude(start: Measurement, found: Found, target: Target, require: Requirem
 def _missing(verdict: Accepted, require: Requirement) -> str:
     """What stands between an accepted verdict and the required evidence; empty when it suffices.
 
-    A file that builds now has no baseline to be faster than, so the speed requirement does not concern it.
+    A file that builds now has no baseline to be faster than, so the speed requirement does not concern it, nor one in
+    which something can be launched now.
     """
     if verdict.correctness < require.correctness:
         return f"its correctness is shown at the level {verdict.correctness} only; {require.correctness} is required"
-    if not verdict.built_now and verdict.speed < require.speed:
+    if not (verdict.built_now or verdict.mended) and verdict.speed < require.speed:
         return f"its gain is shown at the level {verdict.speed} only; {require.speed} is required"
     return ""
 
@@ -86,7 +88,16 @@ def _success(found: Found, final: Judgement, target: Target) -> str:
         gain = final.verdict.gain
         later = f" Beyond that: {gain.statement}." if gain is not None else ""
         return f"The file did not build for {target.arch}; with {skills} it does. {shown}{later}"
-    return f"{_sentence(describe(final.verdict))} With {skills}. {shown}{_caution(final.verdict.speed, target)}"
+    if final.verdict.mended:
+        return f"{_sentence(final.verdict.mended)} With {skills}. {shown}"
+    said = f"{_sentence(describe(final.verdict))} With {skills}. {shown}{_caution(final.verdict.speed, target)}"
+    return " ".join([said, *(f"Also: {_sentence(m)}" for m in _mended(found))])
+
+
+def _mended(found: Found) -> list[str]:
+    """What steps of the chain mended that the recorded run did not meet."""
+    verdicts = [step.judgement.verdict for step in found.best.steps if step.judgement is not None]
+    return [v.mended for v in verdicts if isinstance(v, Accepted) and v.mended]
 
 
 _SHOWN = {

@@ -74,7 +74,7 @@ def _nearest(unmet: Sequence[Unmet]) -> Iterator[Unmatched]:
 def _obstacle(found: Match, measured: Measurement, kept: set[str], matched: set[str], untried: set[str]) -> str:
     """Why a match is not proposed now; empty when it is."""
     data = found.skill.data
-    if data.kind == "repair" and measured.builds:
+    if data.kind == "repair" and measured.builds and not found.site.latent:
         return "the file builds, so there is nothing to repair"
     conflicts = sorted(kept & set(data.conflicts))
     if conflicts:
@@ -102,4 +102,5 @@ def _proposal(found: Match, foreign: bool) -> Iterator[Proposal]:
         invisible=found.invisible_to_interpreter,
         expects=tuple(f"{e.metric} {e.direction}" for e in data.expects),
         line=found.site.line,
+        latent=found.site.latent,
     )

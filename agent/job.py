@@ -19,7 +19,8 @@ class Outcome(StrEnum):
     IMPROVED = "improved"
     """Shown right at `interpreted` or better, with a gain at `static` or better."""
     BUILDS_NOW = "builds-now"
-    """The file did not build for the target (or could not launch there); the patched one does and is shown right."""
+    """The file, or a config of its tuner, did not build for the target (or could not launch there); the patched one
+    does and is shown right."""
     NOTHING = "nothing"
     """Nothing better was found."""
     REFUSED = "refused"

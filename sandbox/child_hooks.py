@@ -109,7 +109,10 @@ def _tuning_key(tuner: Any, kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _choose(recorder: LaunchRecorder, tuner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Chosen:
-    """The first config that fits the target, else the first; nothing is timed. Every config goes into the record."""
+    """The first config that fits the target, else the first; nothing is timed. Every config goes into the record.
+
+    Configs with more threads than a workgroup may have are tried even after one that fits: a GPU's tuner meets them.
+    """
     configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else list(tuner.configs)
     records: list[dict[str, Any]] = []
     index: int | None = None
@@ -120,11 +123,12 @@ def _choose(recorder: LaunchRecorder, tuner: Any, args: tuple[Any, ...], kwargs:
         for i, config in enumerate(configs):
             fits = reason = shape = None
             hopeless = len(failures) >= _MAX_SAME_FAILURES and len(set(failures)) == 1
-            if recorder.compile and index is None and not hopeless and time.monotonic() < deadline:
+            wanted = index is None or _is_too_wide(recorder, config)
+            if recorder.compile and wanted and not hopeless and time.monotonic() < deadline:
                 recorder.now = Surroundings(probe=True)
                 fits, reason, shape = tuner.fn.run(*args, **{**kwargs, **config.all_kwargs()})
                 if fits:
-                    index = i
+                    index = i if index is None else index
                 else:
                     failures.append(str(reason))
             if shape is None:
@@ -135,6 +139,14 @@ def _choose(recorder: LaunchRecorder, tuner: Any, args: tuple[Any, ...], kwargs:
     index = index or 0
     record = {"configs": records, "index": index, "key": list(map(str, tuner.keys)), "total": len(tuner.configs)}
     return _Chosen(configs[index], record)
+
+
+def _is_too_wide(recorder: LaunchRecorder, config: Any) -> bool:
+    """Whether a config asks for more threads per workgroup than one of the targets has."""
+    warps = config.all_kwargs().get("num_warps")
+    return isinstance(warps, int) and any(
+        warps * t.wavefront_size > t.max_threads_per_workgroup for t in recorder.targets
+    )
 
 
 def _shape(tuner: Any, kwargs: Mapping[str, Any], config: Any) -> tuple[int, int, int] | None:

@@ -164,6 +164,8 @@ class Accepted:
     built_now: bool = False
     """The baseline did not build (or could not launch) for the target, the candidate does."""
     checks: tuple[Check, ...] = ()
+    mended: str = ""
+    """What of a baseline that builds was shown not to launch on the target and is gone, in words; else empty."""
 
 
 Verdict = CompileFailed | Crashed | TimedOut | Incorrect | Inconclusive | NoGain | Accepted

@@ -122,6 +122,8 @@ class Site:
     """A static gain of this variant says nothing about its run time here, so only a clock may keep it."""
     invisible_to_interpreter: bool = False
     """This variant changes only what the interpreter ignores, whatever the skill says of itself."""
+    latent: str = ""
+    """What would fail on the target although every recorded launch builds, with its line; for repairs of such files."""
 
 
 @dataclass(frozen=True, slots=True)

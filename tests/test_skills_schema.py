@@ -98,7 +98,7 @@ def run(x):
 def test_matching_gives_matches_refusals_and_what_was_not_met() -> None:
     kernel, target = parse_kernel(KERNEL, "k.py"), load_target("gfx950")
     found = match(kernel, collect_facts(kernel, target), target, load_library())
-    assert [m.skill.id for m in found][:2] == ["drop-nvidia-launch-options", "port-cuda-libdevice"]
+    assert [m.skill.id for m in found][:2] == ["cap-num-warps", "port-cuda-libdevice"]
     assert [(r.skill_id, r.line) for r in found.refusals] == [("port-cuda-libdevice", 10)]
     unmet = {u.skill.id: u.reason for u in found.unmet}
     assert unmet["spill-relief"] == "vgpr_spill_count is not known: it was not collected"
@@ -110,4 +110,4 @@ def test_nothing_for_amd_is_offered_on_nvidia() -> None:
     kernel, target = parse_kernel(KERNEL, "k.py"), load_target("sm_90")
     library = load_library()
     found = match(kernel, collect_facts(kernel, target), target, Library(library.skills))
-    assert not {m.skill.id for m in found} & {"drop-nvidia-launch-options", "port-cuda-libdevice"}
+    assert not {m.skill.id for m in found} & {"cap-num-warps", "port-cuda-libdevice"}

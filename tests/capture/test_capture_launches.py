@@ -156,6 +156,20 @@ def scale_kernel""",
     assert launch.heuristics == ("EVEN",)
 
 
+def test_configs_with_too_many_threads_are_tried_beyond_the_first_that_fits():
+    head = HEAD.replace(
+        "@triton.jit\ndef scale_kernel",
+        """@triton.autotune(configs=[triton.Config({}, num_warps=w) for w in (4, 8, 32)], key=["n"])
+@triton.jit
+def scale_kernel""",
+    )
+    taken = of("scale(torch.ones(256, device='cuda'))", head=head, compile=True)
+    (launch,) = taken.launches
+    assert launch.autotune.index == 0
+    assert [c.fits for c in launch.autotune.configs] == [True, None, False]
+    assert "32 warps x 64 lanes = 2048 threads per workgroup > 1024" in launch.autotune.configs[2].reason
+
+
 def test_autograd_belongs_to_the_forward_call():
     taken = of(
         """

@@ -2,13 +2,13 @@ import torch
 import triton
 import triton.language as tl
 
-LAUNCH = {"num_warps": 16}  # tuned on H100
+LAUNCH = {"num_warps": 32}  # tuned on H100
 
 
 @triton.autotune(
     configs=[
         triton.Config({"BLOCK": 256}, num_warps=4, num_stages=3),
-        triton.Config({"BLOCK": 1024}, num_warps=16, num_stages=2),
+        triton.Config({"BLOCK": 1024}, num_warps=32, num_stages=2),
         triton.Config({"BLOCK": 512}, num_warps=8),
     ],
     key=["n"],
@@ -38,8 +38,8 @@ def run(x):
         y,
         n,
         BLOCK=1024,
-        num_warps=min(16, warps_for(n)),
+        num_warps=warps_for(n),
     )
     copy_kernel[(triton.cdiv(n, 512),)](x, y, n, BLOCK=512, **LAUNCH)
-    copy_kernel[(triton.cdiv(n, 512),)](x, y, n, BLOCK=512, num_ctas=1, num_warps=16)
+    copy_kernel[(triton.cdiv(n, 512),)](x, y, n, BLOCK=512, num_ctas=1, num_warps=64)
     return y

@@ -1,0 +1,82 @@
+"""Repairs of what fails on the target although the recorded run, without a GPU, builds."""
+
+from textwrap import dedent
+
+import pytest
+
+from agent.companions import load_with_companions
+from agent.events import Progress
+from agent.job import JobRequest, Options
+from agent.orchestrator import optimize
+from sandbox.target import load_target
+
+FILE = """
+import torch
+import triton
+import triton.language as tl
+
+{above}
+@triton.jit
+def scale(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * 2.0, mask=mask)
+
+
+def run(x):
+    out = torch.empty_like(x)
+    n = x.numel()
+    scale[(triton.cdiv(n, 1024),)](x, out, n, BLOCK=1024{given})
+    return out
+
+
+if __name__ == "__main__":
+    run(torch.randn(3000, device="cuda"))
+"""
+TUNED = "@triton.autotune(configs=[triton.Config({{}}, num_warps=w) for w in {warps}], key=['n'])"
+SIZED = ", num_warps=32 if n > 2**20 else 8"
+
+
+def optimized(tmp_path, *, above="", given="", target="gfx950"):
+    file = tmp_path / "f.py"
+    file.write_text(dedent(FILE).format(above=above, given=given))
+    options = Options(executor="interpreter", seed=3)
+    request = JobRequest(
+        load_with_companions(file), load_target(target), "f.py", file.read_bytes(), None, options=options
+    )
+    report = optimize(request, tmp_path / "out", Progress())
+    patch = tmp_path / "out" / report.artifacts.patch if report.artifacts.patch else None
+    return report, patch.read_text() if patch is not None else ""
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx950"])
+def test_a_config_that_the_tuner_would_meet_leaves_the_list(tmp_path, target):
+    report, patch = optimized(tmp_path, above=TUNED.format(warps=[4, 8, 32]), target=target)
+    assert report.baseline.builds and report.outcome == "builds-now", report.summary
+    assert f"2048 threads per workgroup > 1024 on {target}" in report.summary
+    assert "did not build" not in report.summary
+    assert report.correctness.level == "emulated" and report.speed.level == "none"
+    changed = [line for line in patch.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert len(changed) == 2 and "[4, 8]" in changed[1], changed
+
+
+def test_a_number_that_no_recorded_launch_reached_is_named_and_offered_only(tmp_path):
+    report, patch = optimized(tmp_path, given=SIZED)
+    assert report.outcome == "inconclusive" and not patch
+    assert "32 warps x 64 lanes = 2048 threads per workgroup > 1024 on gfx950" in report.summary
+    assert "line 17" in report.summary and "no recorded launch" in report.summary
+    (offer,) = report.offers
+    assert "num_warps=16 if n > 2**20 else 8" in (tmp_path / "out" / offer.patch).read_text()
+
+
+def test_nothing_is_said_of_lists_within_the_limit(tmp_path):
+    report, patch = optimized(tmp_path, above=TUNED.format(warps=[4, 8, 16]))
+    assert not patch and "threads per workgroup" not in report.summary
+    assert not any(a.origin == "cap-num-warps" for a in report.attempts)
+
+
+def test_a_launch_above_the_limit_still_counts_as_not_building(tmp_path):
+    report, patch = optimized(tmp_path, given=", num_warps=32")
+    assert not report.baseline.builds and report.outcome == "builds-now", report.summary
+    assert "did not build for gfx950; with cap-num-warps it does" in report.summary
+    assert "+    scale[(triton.cdiv(n, 1024),)](x, out, n, BLOCK=1024, num_warps=16)" in patch
