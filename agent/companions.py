@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from agent.port.includes import followed
@@ -38,6 +39,13 @@ def load_with_companions(path: Path) -> Kernel:
         found[name] = _read(file)
         waiting += _local_files(found[name], file.parent, path.parent)
     return load_kernel(path, found)
+
+
+def load_candidate(path: Path, baseline: Kernel) -> Kernel:
+    """A file that shall take the place of `baseline`: under its name, and with its local modules where the file has
+    none of its own beside it. Errors as `load_kernel`."""
+    given = load_with_companions(path)
+    return replace(given, filename=baseline.filename, companions={**baseline.companions, **given.companions})
 
 
 def _included(path: Path) -> dict[str, str]:

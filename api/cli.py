@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agent.companions import load_with_companions
+from agent.companions import load_candidate, load_with_companions
 from agent.job import Budget, JobRequest, Options, parse_requirement
 from agent.patch import repository_path
 from agent.versions import toolchain_versions
@@ -125,9 +124,7 @@ def verify(
 
     options = Options(require=parse_requirement(require), allow_approx=allow_approx, executor=executor)
     request = _request(baseline, target, harness, workload, options, None)
-    given = load_with_companions(candidate)
-    renamed = replace(given, filename=request.kernel.filename)
-    result = run_verify(request, renamed, make_progress(progress))
+    result = run_verify(request, load_candidate(candidate, request.kernel), make_progress(progress))
     if as_json:
         show_json(result.model_dump(mode="json"))
     else:

@@ -39,6 +39,18 @@ def lies_in_host_memory(tensor: Any) -> bool:
         return not tensor.is_cuda
 
 
+def living_memory() -> frozenset[int]:
+    """Addresses of what torch's allocator has given away on the GPUs and not got back."""
+    found = []
+    for segment in torch.cuda.memory_snapshot():
+        address = segment["address"]
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated":
+                found.append(address)
+            address += block["size"]
+    return frozenset(found)
+
+
 def _mark(value: Any, host: bool) -> None:
     for tensor in _shallow(value):
         if host:

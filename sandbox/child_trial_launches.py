@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, Literal
 
-from sandbox import child_hooks
+from sandbox import child_hooks, child_torch
 from sandbox.child_executors import CannotExecute, PendingLaunch, _restore, _save
 from sandbox.child_launches import LaunchRecorder, StandInKernel, Surroundings, bind, evaluate_grid
 from sandbox.child_orderings import Orderings
@@ -51,6 +51,8 @@ class TrialRecorder(LaunchRecorder):
     """Order of waves where the emulator runs a launch."""
     call_storages: set[int]
     """Addresses of the storages that belong to the call: its inputs, and what torch made during it."""
+    lived_before: frozenset[int] | None
+    """Addresses of the memory that the GPU's allocator had given away when the call began; None without a GPU."""
     orderings: Orderings
     """What the call puts in order."""
     forced_config: int
@@ -91,6 +93,10 @@ class TrialRecorder(LaunchRecorder):
             base = getattr(value, "base", value) if not hasattr(value, "untyped_storage") else value
             if hasattr(base, "untyped_storage") and storage_of(base)[0] not in self.call_storages:
                 found[name] = base
+        if found and self.lived_before is not None:
+            # torch's modes do not see what `torch._C` allocates; the allocator does.
+            made = child_torch.living_memory() - self.lived_before
+            found = {name: base for name, base in found.items() if storage_of(base)[0] not in made}
         return found
 
     def _is_own(self, fn: Any) -> bool:

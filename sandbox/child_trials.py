@@ -124,6 +124,7 @@ class TrialRun:
         recorder.notes, recorder.sources = [], self.files
         recorder.compile_now, recorder.order, recorder.wide, recorder.execute_now = False, "lockstep", False, True
         recorder.forced_config, recorder.config_count, recorder.call_storages = 0, 1, set()
+        recorder.lived_before = None
         recorder.schedule = "lockstep"
         if not self.gpu:
             from triton.runtime.driver import driver
@@ -132,7 +133,10 @@ class TrialRun:
             driver.set_active(StandInDriver(targets[0], run_once))
             child_cuda.install(targets[0], self.mode, self._note, self.seed)
         child_hooks.install(recorder, self._note, self.gpu)
-        if not self.gpu:
+        if self.gpu:
+            # Backward functions in this thread, where `Watch` sees what they call.
+            torch.autograd.set_multithreading_enabled(False)
+        else:
             choose_config(recorder)
             child_torch.install(self.mode)
         return recorder
@@ -211,6 +215,7 @@ class TrialRun:
         recorder.schedule = str(step.get("schedule") or "lockstep")
         drawn = torch.Generator().manual_seed(int(step["variant"]["seed"]) + 2) if shuffle else None
         self.watch.start(inputs.tensors.values(), drawn)
+        recorder.lived_before = child_torch.living_memory() if self.gpu else None
         recorder.call_storages, recorder.orderings = self.watch.storages, self.watch.orderings
         report: dict[str, Any] = {"shuffled": shuffle}
         results: list[tuple[str, Any]] = []

@@ -35,8 +35,12 @@ DOUBT = "candidate: work on another stream or thread"
     [
         ([timing(50.0), timing(60.0)], 2, "gain 1.67x"),
         ([timing(90.0), timing(100.0)], 2, "no difference"),
+        ([timing(100.0, DOUBT), timing(100.0)], 2, "no difference"),
         ([timing(100.0)], 1, "no difference"),
-        ([timing(120.0)], 1, "slower"),
+        ([timing(120.0), timing(110.0)], 2, "slower: 0.91x"),
+        ([timing(120.0), timing(100.0)], 2, "no difference"),
+        ([timing(120.0), timing(80.0)], 2, "no difference"),
+        ([timing(80.0), timing(120.0)], 2, "no difference"),
         ([timing(50.0, DOUBT), timing(50.0)], 2, "gain 2.00x"),
         ([timing(50.0, DOUBT), timing(50.0, DOUBT)], 2, "the times cannot be believed"),
         ([timing(50.0, "candidate: wrong result: output: 3 elements")], 1, "in a timed call"),
@@ -68,3 +72,9 @@ def test_a_gain_has_to_be_seen_by_new_processes_too(monkeypatch, answers, looks,
     assert races == list(range(looks)), "other processes, other inputs"
     said = f"gain {found.gain.interval.ratio:.2f}x" if found.gain and found.gain.interval else found.reason
     assert said.startswith(outcome)
+
+
+def test_a_call_that_only_the_second_look_timed_shows_no_gain():
+    first, second = [timing(120.0)], [timing(100.0), timing(50.0), timing(200.0)]
+    assert [(t.gain, t.loss) for t in timed._seen_twice(first, second)] == [(False, False)] * 3
+    assert [t.gain for t in timed._seen_twice([timing(100.0), timing(60.0)], second[:2])] == [False, True]

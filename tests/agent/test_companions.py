@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent import companions
-from agent.companions import load_with_companions
+from agent.companions import load_candidate, load_with_companions
 from sandbox.errors import InputError
 from sandbox.kernel import parse_kernel
 from skills.source_facts import imported_jit
@@ -60,3 +60,13 @@ def test_jit_functions_of_the_files_beside_are_named() -> None:
     parts = "import triton\n\n\n@triton.jit\ndef add(x):\n    pass\n\n\ndef plain(x):\n    pass\n"
     kernel = parse_kernel(text.encode(), "k.py", {"pkg/parts.py": parts})
     assert imported_jit(kernel) == [("add", "pkg/parts.py")]
+
+
+def test_a_candidate_brings_its_own_modules_and_else_has_those_of_its_baseline(tmp_path: Path) -> None:
+    """The patched file of a job lies alone in the job's folder."""
+    write(tmp_path, {"k.py": "import first, second\n", "first.py": "a = 1\n", "second.py": "b = 1\n"})
+    write(tmp_path / "out", {"patched.py": "import first, second\n# faster\n", "second.py": "b = 2\n"})
+    baseline = load_with_companions(tmp_path / "k.py")
+    candidate = load_candidate(tmp_path / "out" / "patched.py", baseline)
+    assert (candidate.filename, candidate.source) == ("k.py", "import first, second\n# faster\n")
+    assert candidate.companions == {"first.py": "a = 1\n", "second.py": "b = 2\n"}
