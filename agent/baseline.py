@@ -15,6 +15,7 @@ from sandbox.bottleneck import LaunchShape, classify
 from sandbox.capture import Capture, capture
 from sandbox.compiling import Compiled, CompileError, unpack
 from sandbox.errors import InputError
+from sandbox.isolation import Limits
 from sandbox.kernel import Kernel
 from sandbox.profiler.metrics import Profile
 from sandbox.profiler.static import static_profile
@@ -105,12 +106,16 @@ class Recording:
     stopped: Failure | None = None
 
 
+_NOTHING_KEPT = Limits(storage_bytes=0)
+"""For runs of which only the code objects count: contents are neither hashed nor sent."""
+
+
 def measure(kernel: Kernel, request: JobRequest, baseline: Baseline) -> Measurement:
     """Compile a candidate's launches on the recorded inputs without executing them, and profile what came out."""
     if not baseline.stored.workload.entries:
         taken = _capture(request, kernel, "none")
         return measurement_of(kernel, _recording(taken), request)
-    repeated = replay(baseline.stored, kernel, request.target, executor="none")
+    repeated = replay(baseline.stored, kernel, request.target, executor="none", limits=_NOTHING_KEPT)
     recording = Recording(repeated.launches, repeated.storages, repeated.compiled, _stopped(repeated))
     return measurement_of(kernel, recording, request)
 

@@ -23,8 +23,8 @@ def adamw_step_kernel(p_ptr, g_ptr, m_ptr, v_ptr, n, lr, beta1, beta2, eps, deca
 
 def adamw_step(p, g, m, v, step, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.01):
     c1, c2 = 1 / (1 - beta1**step), 1 / (1 - beta2**step)
-    grid = (triton.cdiv(p.numel(), 1024),)
-    adamw_step_kernel[grid](p, g, m, v, p.numel(), lr, beta1, beta2, eps, decay, c1, c2, BLOCK=1024)
+    grid = (triton.cdiv(p.numel(), 512),)
+    adamw_step_kernel[grid](p, g, m, v, p.numel(), lr, beta1, beta2, eps, decay, c1, c2, BLOCK=512)
 
 
 if __name__ == "__main__":
