@@ -1,12 +1,13 @@
 """`wavesmith optimize` on a seeded sample of a folder of Triton files: what became of each, and how often.
 
     python benchmarks/optimize_sample.py DIR [--target gfx950] [--count 40] [--seed 0] [--results FILE]
-        [--timeout-s 900] [--jobs N] [--executor emulator] [--all KIND]
+        [--timeout-s 900] [--jobs N] [--executor emulator] [--all KIND] [--page FILE]
 
 Made for TritonBench-G (`data/TritonBench_G_v1` of thunlp/TritonBench), works on any folder. Every success is judged
 once more by `wavesmith verify`, with other secret inputs: one that does not hold is a false "validated". One JSON
 line per file is appended to the results file; a second run leaves out what is there. Exits with 1 when a file met a
-fault of ours or a false "validated", or is not what --all demands.
+fault of ours or a false "validated", or is not what --all demands. --page writes what became of each file, and of the
+edits that were tried on it, as Markdown.
 
     python benchmarks/optimize_sample.py benchmarks/good --count 99 --all nothing
 
@@ -18,12 +19,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="files at a time")
     parser.add_argument("--executor", default="auto")
     parser.add_argument("--all", choices=KINDS, help="what every file must be; `nothing` for benchmarks/good")
+    parser.add_argument("--page", type=Path, help="write the results as Markdown, too")
     options = parser.parse_args()
     results = options.results or Path(f"optimize-sample-{options.target}-{options.seed}.jsonl")
     files = sample(options.folder, options.count, options.seed)
@@ -61,6 +64,8 @@ def main() -> int:
             print(f"{row['kind']:16} {row['seconds']:6.0f} s  {row['file']}: {row['summary'][:160]}", flush=True)
     rows = [known[f.name] for f in files]
     print(table(rows))
+    if options.page is not None:
+        options.page.write_text("\n".join(page(rows)) + "\n")
     wrong = [row for row in rows if row["kind"] in ("fault", "false-validated")]
     wrong += [row for row in rows if options.all and row["kind"] != options.all]
     return 1 if wrong else 0
@@ -131,6 +136,43 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     counts = Counter(row["kind"] for row in rows)
     lines = [f"{kind:16} {counts[kind]:4}" for kind in KINDS if counts[kind]]
     return "\n".join([*lines, f"{'files':16} {len(rows):4}"])
+
+
+def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """What became of each file and of the edits that were tried, most successful first."""
+    counts = Counter(row["kind"] for row in rows)
+    yield f"{len(rows)} files: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) + "."
+    yield ""
+    yield "| file | outcome | kept | other edits |"
+    yield "|---|---|---|---|"
+    for row in sorted(rows, key=lambda r: (KINDS.index(r["kind"]), r["file"])):
+        kept = [f"{name}: {_first(reason)}" for name, fate, reason in row["attempts"] if fate == "kept"]
+        others = Counter(_class_of(reason) for _, fate, reason in row["attempts"] if fate != "kept")
+        fates = ", ".join(f"{n} {what}" for what, n in others.most_common())
+        yield f"| {row['file']} | {row['kind']} | {'; '.join(kept)} | {fates} |"
+
+
+def _first(reason: str) -> str:
+    return reason.split(";")[0].replace("|", "/")
+
+
+_CLASSES = (
+    (r"no difference above the noise", "no difference"), (r"slower", "slower"),
+    (r"rejected by the check (\S+?):", r"\1"),
+    (r"crashed", "crashed"), (r"does not build|still does not build", "does not build"),
+    (r"the baseline differs from itself", "baseline differs from itself"), (r"the times cannot", "times not believed"),
+    (r"the times could not", "not timed"), (r"in a timed call", "wrong in a timed call"),
+    (r"no resource of|is worse|no resource moved", "no gain in the code object"),
+)  # fmt: skip
+
+
+def _class_of(reason: str) -> str:
+    """The kind of reason, in a few words."""
+    for pattern, said in _CLASSES:
+        found = re.search(pattern, reason)
+        if found is not None:
+            return found.expand(said)
+    return _first(reason)[:60]
 
 
 if __name__ == "__main__":

@@ -124,7 +124,10 @@ def _same_question(wide: Call, call: Call) -> bool:
 def unanswered(baseline: Trial) -> str:
     """Why the baseline gives nothing to compare with."""
     if shaky := unsteady(baseline):
-        return f"the baseline differs from itself when it is repeated ({next(iter(shaky.values()))})"
+        entry, where = next(iter(shaky.items()))
+        strays = [f for c in baseline.calls if c.request.step.entry == entry for f in c.findings if "promise" not in f]
+        why = f"; it leaves its tensors: {strays[0]}" if strays else ""
+        return f"the baseline differs from itself when it is repeated ({where}){why}"
     for call in baseline.calls:
         if call.error is not None:
             return f"the baseline itself raises {call.error}"
