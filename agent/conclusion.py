@@ -122,7 +122,7 @@ def _sentence(text: str) -> str:
 def _offer(attempt: Attempt) -> Offer:
     verdict = attempt.judgement.verdict if attempt.judgement else None
     reason = attempt.reason
-    if isinstance(verdict, NoGain) and not reason.startswith("the times"):
+    if isinstance(verdict, NoGain) and not verdict.doubted:
         reason = f"unmeasured: only a timing on the target can show its effect ({attempt.proposal.why})"
     return Offer(attempt.proposal.title, attempt.proposal.kernel, reason, correctness_of(verdict), speed_of(verdict))
 

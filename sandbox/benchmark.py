@@ -39,8 +39,6 @@ Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 4000
 MIN_PAIRS = 12
-WRONG_RESULT = "wrong result"
-"""In the suspicion that a timed call of the candidate gave something else than the baseline's."""
 _UNSTEADY = "the machine was not steady"
 CHECKED_SHARE = 0.2
 """Share of timed rounds whose results are compared."""
@@ -104,15 +102,22 @@ class PairTiming:
     """A second process of the baseline, run in the same rotation: A against A."""
     flush_bytes: int
     suspicions: tuple[str, ...] = ()
+    wrong_results: tuple[str, ...] = ()
+    """Where timed calls of the candidate gave something else than the baseline's; empty where they did not."""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def gain(self) -> bool:
-        return not self.suspicions and is_gain(self.interval, self.noise_floor)
+        return not self.doubts and is_gain(self.interval, self.noise_floor)
 
     @property
     def loss(self) -> bool:
         return is_loss(self.interval, self.noise_floor)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """All that stands against these times."""
+        return (*self.suspicions, *self.wrong_results)
 
     @property
     def unsteady(self) -> bool:
@@ -120,8 +125,13 @@ class PairTiming:
         return bool(self.suspicions) and all(s.endswith(_UNSTEADY) for s in self.suspicions)
 
     def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "gain": self.gain, "baseline_median_us": float(np.median(self.baseline_us)),
-                "candidate_median_us": float(np.median(self.candidate_us))}  # fmt: skip
+        medians = {"baseline_median_us": self.baseline_us, "candidate_median_us": self.candidate_us}
+        return {
+            **dataclasses.asdict(self),
+            "suspicions": self.doubts,
+            "gain": self.gain,
+            **{name: float(np.median(times)) for name, times in medians.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +263,8 @@ class _Heat:
 
     def compared(self, own_error: float) -> PairTiming:
         """The timing, in doubt where the candidate returned something else than the baseline."""
-        wrong = [f"candidate: {WRONG_RESULT}: {m}" for m in _mismatches(self.checked, own_error)[:3]]
-        return replace(self.timing, suspicions=(*self.timing.suspicions, *wrong))
+        wrong = tuple(f"candidate: wrong result: {m}" for m in _mismatches(self.checked, own_error)[:3])
+        return replace(self.timing, wrong_results=wrong)
 
 
 def _run(processes: Mapping[str, TimingProcess], case: int, plan: TimingPlan, floor_us: float | None) -> _Heat:

@@ -232,7 +232,7 @@ class Evaluator:
         if gain.gain is not None or built_now:
             speed = gain.gain.level if gain.gain is not None else Speed.NONE
             return Accepted(level, speed, gain.gain, built_now, checks), statements
-        return NoGain(level, gain.reason, checks, gain.timed_on), statements
+        return NoGain(level, gain.reason, checks, gain.timed_on, gain.doubted), statements
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
@@ -417,7 +417,7 @@ class Evaluator:
         try:
             calls = self._timer.time(parent, candidate)
         except TimingError as e:
-            return Improvement(None, f"the times could not be taken: {str(e).splitlines()[0]}")
+            return Improvement(None, f"the times could not be taken: {str(e).splitlines()[0]}", doubted=True)
         return timed_gain(calls, self.target)
 
     def _correctness(

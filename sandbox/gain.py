@@ -24,6 +24,8 @@ class Improvement:
     timed_on: str | None = None
     """The GPU that timed it, where that showed no gain."""
     slower: bool = False
+    doubted: bool = False
+    """Whether a clock was asked and not believed; `reason` says why."""
 
 
 def builds(trial: Trial) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from sandbox.benchmark import WRONG_RESULT, PairTiming, Race, TimingPlan, roofline_floor_us
+from sandbox.benchmark import PairTiming, Race, TimingPlan, roofline_floor_us
 from sandbox.correctness import Results, TensorValue, noise_between
 from sandbox.gain import Improvement
 from sandbox.kernel import Kernel
@@ -122,7 +122,7 @@ class CallTimer:
 
 def _worth_a_second_look(timings: Sequence[PairTiming]) -> bool:
     """Whether there is a gain to confirm, or a doubt that other processes may not share; a wrong result is none."""
-    if any(WRONG_RESULT in s for t in timings for s in t.suspicions):
+    if any(t.wrong_results for t in timings):
         return False
     return any(t.gain or t.loss or t.suspicions for t in timings)
 
@@ -157,12 +157,14 @@ def time_calls(
 
 def timed_gain(calls: Sequence[TimedCall], target: Target) -> Improvement:
     """A gain when some call is faster and none is slower; else why not. The slowest call of the baseline speaks."""
-    doubts = [s for c in calls for s in c.timing.suspicions]
-    wrong = [s for s in doubts if WRONG_RESULT in s]
+    wrong = [text for c in calls for text in c.timing.wrong_results]
     if wrong:
         return Improvement(None, f"in a timed call, {wrong[0]}", calls[0].timing.device)
-    if doubts or not calls:
-        return Improvement(None, f"the times cannot be believed: {doubts[0]}" if doubts else "nothing was timed")
+    doubts = [s for c in calls for s in c.timing.suspicions]
+    if doubts:
+        return Improvement(None, f"the times cannot be believed: {doubts[0]}", doubted=True)
+    if not calls:
+        return Improvement(None, "nothing was timed")
     slower = [c for c in calls if c.timing.loss]
     if slower:
         device = slower[0].timing.device

@@ -152,6 +152,8 @@ class NoGain:
     checks: tuple[Check, ...] = ()
     timed_on: str | None = None
     """The GPU on which it was no faster, or wrong when it was timed; None where no clock was asked or believed."""
+    doubted: bool = False
+    """Whether a clock was asked and not believed; `reason` says why."""
 
 
 @dataclass(frozen=True, slots=True)

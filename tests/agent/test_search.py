@@ -169,7 +169,8 @@ def test_right_but_only_a_timing_could_show_it() -> None:
 
 
 def test_times_that_were_not_believed_are_said_to_be_the_reason() -> None:
-    doubted = NoGain(Correctness.EXECUTED_ELSEWHERE, "the times cannot be believed: the machine was not steady")
+    reason = "the times cannot be believed: the machine was not steady"
+    doubted = NoGain(Correctness.EXECUTED_ELSEWHERE, reason, doubted=True)
     found, conclusion, _ = run(Script(["swizzle"], {"start swizzle": doubted}, timed=frozenset({"swizzle"})))
     assert found.attempts[0].fate is Fate.UNSHOWN and conclusion.outcome is Outcome.INCONCLUSIVE
     assert "the machine was not steady" in conclusion.offers[0].reason
