@@ -57,10 +57,10 @@ class CallTimer:
     """Times kernels on recorded calls of one workload, `MAX_ENTRIES` of them at most.
 
     A search asks about one baseline after another, each against many candidates: the processes of the last baseline
-    stay for the next question. A difference is asked for once more in new processes, and the second answer counts: the
-    fastest of several candidates is often the luckiest, and a process can be lucky as a whole: of 200 times that a file
-    was timed against itself on an H200, one look found 12 slower. What only one of two looks sees is noise. `close` it,
-    or let it go.
+    stay for the next question. A difference is asked for once more in new processes, and the last answer counts, for
+    the fastest of several candidates is often the luckiest, and a process can be lucky as a whole: of 200 times that a
+    file was timed against itself on an H200, one look found 12 slower. What only one of two looks sees is noise.
+    `close` it, or let it go.
     """
 
     def __init__(self, stored: StoredWorkload, calls: Sequence[RecordedCall], plan: TimingPlan | None = None) -> None:
@@ -74,11 +74,7 @@ class CallTimer:
     def time(self, baseline: Kernel, candidate: Kernel) -> list[TimedCall]:
         """Each call on both sides; none after one that became slower. Raises `TimingError` when a process cannot be
         timed."""
-        timings = self._look(baseline, candidate)
-        if _worth_a_second_look(timings):
-            first = timings
-            self._end_race()
-            timings = _seen_twice(first, self._look(baseline, candidate))
+        timings = self._looks(baseline, candidate)
         return [
             TimedCall(call.entry, _above_the_roofline(timing, call.results))
             for call, timing in zip(self._calls, timings, strict=False)
@@ -87,6 +83,18 @@ class CallTimer:
     def close(self) -> None:
         self._end_race()
         self._folder.cleanup()
+
+    def _looks(self, baseline: Kernel, candidate: Kernel) -> list[PairTiming]:
+        """One look where that sees no difference, else two; a look that is doubted does not count, once."""
+        before, timings = None, self._look(baseline, candidate)
+        for _ in range(2):
+            if not _worth_another_look(timings):
+                return timings
+            self._end_race()
+            before, timings = timings, self._look(baseline, candidate)
+            if not any(t.suspicions for t in before):
+                break
+        return _seen_twice(before, timings) if before is not None else timings
 
     def _look(self, baseline: Kernel, candidate: Kernel) -> list[PairTiming]:
         if not self._calls:
@@ -120,8 +128,8 @@ class CallTimer:
         return ProgramSpec(kernel.write_to(folder), "", inputs, {"WAVESMITH_WORKLOAD": str(self._workload)})
 
 
-def _worth_a_second_look(timings: Sequence[PairTiming]) -> bool:
-    """Whether there is a gain to confirm, or a doubt that other processes may not share; a wrong result is none."""
+def _worth_another_look(timings: Sequence[PairTiming]) -> bool:
+    """Whether there is a difference to confirm, or a doubt that other processes may not share. Wrong results are neither."""
     if any(t.wrong_results for t in timings):
         return False
     return any(t.gain or t.loss or t.suspicions for t in timings)
@@ -131,9 +139,8 @@ def _seen_twice(first: Sequence[PairTiming], second: Sequence[PairTiming]) -> li
     """The second look. A call that only this look found faster or slower shows how large the noise is."""
     found = []
     for before, after in zip_longest(first[: len(second)], second):
-        doubted = before is not None and before.suspicions
         again = before is not None and (before.gain, before.loss) == (after.gain, after.loss)
-        if (after.gain or after.loss) and not (doubted or again):
+        if (after.gain or after.loss) and not again:
             apart = max(after.interval.high, 1.0 / after.interval.low) - 1.0
             after = replace(after, noise_floor=max(after.noise_floor, apart))
         found.append(after)

@@ -43,8 +43,10 @@ DOUBT = "candidate: work on another stream or thread"
         ([timing(120.0), timing(100.0)], 2, "no difference"),
         ([timing(120.0), timing(80.0)], 2, "no difference"),
         ([timing(80.0), timing(120.0)], 2, "no difference"),
-        ([timing(50.0, DOUBT), timing(50.0)], 2, "gain 2.00x"),
-        ([timing(50.0, DOUBT), timing(50.0, DOUBT)], 2, "the times cannot be believed"),
+        ([timing(50.0, DOUBT), timing(50.0), timing(55.0)], 3, "gain 1.82x"),
+        ([timing(50.0, DOUBT), timing(50.0), timing(100.0)], 3, "no difference"),
+        ([timing(50.0, DOUBT), timing(50.0, DOUBT), timing(50.0)], 3, "no difference"),
+        ([timing(50.0, DOUBT)] * 3, 3, "the times cannot be believed"),
         ([replace(timing(50.0), wrong_results=("candidate: wrong result: 3 elements",))], 1, "in a timed call"),
     ],
 )
