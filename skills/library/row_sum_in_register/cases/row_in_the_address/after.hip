@@ -12,9 +12,12 @@ struct wavesmith_row_sum {
   T sum = T(0);
 
   __device__ __forceinline__ void add(Row next, T* next_address, T value) {
-    if (!started || next != row) {
-      flush();
+    if (!started) {
       started = true;
+      row = next;
+      address = next_address;
+    } else if (next != row) {
+      flush();
       row = next;
       address = next_address;
       sum = T(0);
