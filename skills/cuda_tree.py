@@ -199,6 +199,10 @@ class KernelTree:
         """Parameters and locals; a name that is declared twice is left out."""
         return {name: same[0] for name, same in self._declared.items() if len(same) == 1}
 
+    def declares(self, name: str) -> bool:
+        """Whether the kernel declares a name, once or more often."""
+        return name in self._declared
+
     @cached_property
     def assigned(self) -> frozenset[str]:
         """Names that are given another value after their declaration, or whose address is taken."""
@@ -256,6 +260,30 @@ class KernelTree:
         ):
             return False
         return all(self._is_uniform_name(self.file.slice(n), depth + 1) for n in self.identifiers(value))
+
+    def depends_on_thread(self, node: Node) -> bool:
+        """Whether a value is made, through whatever variables, of the thread's place in its block: an estimate of what
+        costs a lane's instruction, which takes memory and functions of values of the block to be the block's."""
+        seen: set[str] = set()
+        pending = [node]
+        while pending:
+            for name in {self.file.slice(n) for n in self.identifiers(pending.pop())} - seen:
+                if name == "threadIdx":
+                    return True
+                seen.add(name)
+                pending += [v.value for v in self._declared.get(name, ()) if v.value is not None]
+                pending += self._given.get(name, ())
+        return False
+
+    @cached_property
+    def _given(self) -> Mapping[str, list[Node]]:
+        """The right sides of a variable's assignments."""
+        found: dict[str, list[Node]] = {}
+        for node in self.of_type("assignment_expression"):
+            left, right = (node.child_by_field_name(f) for f in ("left", "right"))
+            if left is not None and right is not None:
+                found.setdefault(root_name(self.file, left), []).append(right)
+        return found
 
     def is_constant(self, name: str) -> bool:
         """Whether a name that the kernel does not declare stands for a constant, or for an object of the file."""

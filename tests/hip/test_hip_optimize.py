@@ -211,6 +211,29 @@ def test_a_scatter_of_random_rows_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("rows", "kept"), [("sorted_ids", "row-sum-in-register"), ("ids", "register-cache-for-scatter")]
+)
+def test_one_row_is_held_where_rows_come_sorted_and_two_addresses_where_they_take_turns(
+    tmp_path: Path, rows: str, kept: str
+) -> None:
+    text = HEAD + (
+        f"__global__ void bag(const double* dy, const int* {rows}, double* table, int count, int width) {{\n"
+        "  for (int c = threadIdx.x; c < width; c += blockDim.x) {\n"
+        "    for (int p = blockIdx.x * 48; p < count && p < (int)(blockIdx.x + 1) * 48; p++) {\n"
+        f"      const int id = {rows}[p] & 3;\n"
+        "      atomicAdd(table + (long)id * width + c, dy[p * width + c]);\n"
+        "    }\n  }\n}\n"
+        f"void launch(const double* dy, const int* {rows}, double* table, int count, int width) {{\n"
+        f"  bag<<<(count + 47) / 48, 64>>>(dy, {rows}, table, count, width);\n}}\n"
+    )
+    code, report = optimize(tmp_path, "b.hip", text)
+    assert code == 0, report.summary
+    assert [a.origin for a in report.attempts if a.fate == "kept"] == [kept]
+    assert report.speed.level == "counted" and report.correctness.level == "emulated"
+
+
+@pytest.mark.long
 def test_spills_that_go_are_told_with_their_price(tmp_path: Path) -> None:
     kernel = Path(__file__).parents[2] / "benchmarks/suite_hip/register_rows/kernel.hip"
     code, report = optimize(tmp_path, "rows.hip", kernel.read_text())
