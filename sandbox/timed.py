@@ -129,7 +129,7 @@ class CallTimer:
 
 
 def _worth_another_look(timings: Sequence[PairTiming]) -> bool:
-    """Whether there is a difference to confirm, or a doubt that other processes may not share; wrong results settle it."""
+    """Whether there is a difference to confirm, or a doubt that others may not share; wrong results settle it."""
     if any(t.wrong_results for t in timings):
         return False
     return any(t.gain or t.loss or t.suspicions for t in timings)
