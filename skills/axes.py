@@ -8,16 +8,11 @@ import libcst as cst
 
 from skills.idioms import assignments, method_call, tl_call
 from skills.literals import int_value
-from skills.rank import Ranks
+from skills.rank import LANEWISE, Ranks
 from skills.triton_source import JitFunction, TritonSource, argument
 
 Axis = frozenset[int]
 _SAME = ("zeros", "full", "zeros_like", "program_id", "num_programs")
-LANEWISE = (
-    "load", "where", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "maximum", "minimum", "floor", "ceil",
-    "cdiv", "cast", "clamp", "fma",
-)  # fmt: skip
-"""Calls whose lanes follow from the same lanes of their operands."""
 _REDUCTIONS = ("sum", "max", "min", "xor_sum")
 
 
@@ -92,7 +87,7 @@ class Axes:
             return self._varying(given.value, open_names) if same_rank or not self._ranks.of(given.value) else None
         if tl_call(self._source, node, "expand_dims") is not None and given is not None:
             return self._expanded(node, given.value, open_names)
-        if tl_call(self._source, node, *LANEWISE) is not None:
+        if tl_call(self._source, node, "load", *LANEWISE) is not None:
             values = [a.value for a in node.args if not isinstance(a.value, cst.Attribute | cst.SimpleString)]
             return self._union(values, open_names)
         if tl_call(self._source, node, *_REDUCTIONS) is not None and given is not None:

@@ -64,19 +64,24 @@ def method_call(node: cst.CSTNode, name: str) -> cst.Call | None:
     return None
 
 
-def names_in(node: cst.CSTNode) -> set[str]:
-    """Every variable named below the node: no attributes, no keywords of calls."""
-    found: set[str] = set()
+def variables(node: cst.CSTNode) -> list[cst.Name]:
+    """Every place below the node where a variable is named, in source order: no attributes, no keywords of calls."""
+    found: list[cst.Name] = []
     stack: list[cst.CSTNode] = [node]
     while stack:
         current = stack.pop()
         if isinstance(current, cst.Name):
-            found.add(current.value)
+            found.append(current)
         elif isinstance(current, cst.Attribute | cst.Arg):
             stack.append(current.value)
         else:
-            stack.extend(current.children)
+            stack.extend(reversed(current.children))
     return found
+
+
+def names_in(node: cst.CSTNode) -> set[str]:
+    """Every variable named below the node: no attributes, no keywords of calls."""
+    return {name.value for name in variables(node)}
 
 
 def needs_parentheses(node: cst.CSTNode) -> bool:

@@ -13,10 +13,12 @@ from skills.triton_source import JitFunction, TritonSource, argument, walk
 _SCALAR = ("program_id", "num_programs")
 _SHAPED = {"zeros": 0, "full": 0, "broadcast_to": 1}
 """Calls that are told the shape of their result, and where."""
-_ELEMENTWISE = (
-    "load", "where", "zeros_like", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "maximum", "minimum", "floor",
-    "ceil", "cdiv", "cast", "clamp", "fma", "cumsum", "cumprod", "flip", "atomic_add",
+LANEWISE = (
+    "where", "abs", "exp", "exp2", "log", "log2", "sqrt", "sqrt_rn", "rsqrt", "sin", "cos", "erf", "sigmoid", "fma",
+    "maximum", "minimum", "clamp", "floor", "ceil", "cdiv", "div_rn", "fdiv", "umulhi", "cast",
 )  # fmt: skip
+"""Calls that compute each lane from the same lanes of their operands."""
+_SHAPE_KEPT = ("load", *LANEWISE, "zeros_like", "cumsum", "cumprod", "flip", "atomic_add")
 """Calls whose result has as many axes as the largest of their operands."""
 _REDUCTIONS = ("sum", "max", "min", "xor_sum", "argmax", "argmin")
 _NO_OPERANDS = ("cache_modifier", "eviction_policy", "volatile", "sem", "scope", "dtype", "axis", "reverse")
@@ -76,7 +78,7 @@ class Ranks:
             axis, given = argument(node, "axis", 1), argument(node, "input", 0)
             inner = self._of(given.value, open_names) if given is not None else None
             return inner + 1 if inner is not None and axis is not None and int_value(axis.value) is not None else None
-        if tl_call(self._source, node, *_ELEMENTWISE) is not None:
+        if tl_call(self._source, node, *_SHAPE_KEPT) is not None:
             operands = [a for a in node.args if a.keyword is None or a.keyword.value not in _NO_OPERANDS]
             starred = any(a.star for a in operands)
             return None if starred else self._largest((a.value for a in operands if _is_operand(a)), open_names)

@@ -16,15 +16,10 @@ import libcst as cst
 from skills.edit import Edit, add_argument, insert_after, insert_before, replace, tl_name
 from skills.idioms import method_call, program_axis, result_unread
 from skills.literals import int_value
+from skills.rank import LANEWISE
 from skills.triton_source import TL, JitFunction, TritonSource, argument, dotted_name
 
-_ELEMENTWISE = frozenset(
-    (
-        "where", "abs", "exp", "exp2", "log", "log2", "sqrt", "sqrt_rn", "rsqrt", "sin", "cos", "erf", "sigmoid", "fma",
-        "maximum", "minimum", "clamp", "floor", "ceil", "cdiv", "div_rn", "fdiv", "umulhi", "cast", "zeros_like",
-        "rand", "randn", "randint",
-    )
-)  # fmt: skip
+_ELEMENTWISE = frozenset({*LANEWISE, "zeros_like", "rand", "randn", "randint"})
 _REDUCTIONS = ("sum", "max", "min", "xor_sum", "argmax", "argmin")
 _ATOMICS = ("atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor")
 _UNIFORM_CALLS = ("static_assert", "assume", "multiple_of", "max_contiguous", "constexpr")

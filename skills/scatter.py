@@ -21,6 +21,7 @@ from skills.idioms import (
     needs_parentheses,
     order_arguments,
     tl_call,
+    variables,
 )
 from skills.rank import Ranks
 from skills.triton_source import JitFunction, TritonSource, argument, walk
@@ -104,15 +105,6 @@ def replaced(source: TritonSource, node: cst.BaseExpression, names: Mapping[str,
             pieces += [source.data[at:first].decode(), names[name.value]]
             at = last
     return "".join([*pieces, source.data[at:end].decode()])
-
-
-def variables(node: cst.CSTNode) -> list[cst.Name]:
-    """Reads of variables in source order: no attributes, no keywords."""
-    if isinstance(node, cst.Name):
-        return [node]
-    if isinstance(node, cst.Attribute | cst.Arg):
-        return variables(node.value)
-    return [name for child in node.children for name in variables(child)]
 
 
 def loaded_index(source: TritonSource, function: JitFunction, value: cst.BaseExpression) -> str | None:

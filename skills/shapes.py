@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
-from skills.axes import LANEWISE
 from skills.idioms import assignments, method_call, tl_call
 from skills.literals import int_value
+from skills.rank import LANEWISE
 from skills.triton_source import JitFunction, TritonSource, argument
 
 Shape = tuple[str, ...]
@@ -53,7 +53,7 @@ class Shapes:
             start, end = argument(node, "start", 0), argument(node, "end", 1)
             from_zero = start is not None and int_value(start.value) == 0
             return (self._source.code(end.value),) if from_zero and end is not None else None
-        if tl_call(self._source, node, *LANEWISE) is not None:
+        if tl_call(self._source, node, "load", *LANEWISE) is not None:
             return self._broadcast([a.value for a in node.args if a.keyword is None or _is_lanes(a)])
         cast = method_call(node, "to")
         return self.of(cast.func.value) if cast and isinstance(cast.func, cst.Attribute) else None

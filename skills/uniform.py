@@ -8,10 +8,10 @@ import libcst as cst
 
 from skills.idioms import assignments, method_call, tl_call
 from skills.literals import int_value
+from skills.rank import LANEWISE
 from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, walk
 
 _SCALAR_CALLS = ("program_id", "num_programs", "cdiv", "sum", "max", "min")
-_ELEMENTWISE = ("abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "maximum", "minimum", "where", "floor", "ceil")
 
 
 class Uniformity:
@@ -128,7 +128,7 @@ class Uniformity:
                 and dotted_name(reduced.func) is not None
                 and self._two_axes(reduced)
             )
-        if tl_call(self._source, node, "load", "dot", *_ELEMENTWISE) is not None and isinstance(node, cst.Call):
+        if tl_call(self._source, node, "load", "dot", *LANEWISE) is not None and isinstance(node, cst.Call):
             return any(self.is_block(a.value, depth + 1) for a in node.args)
         cast = method_call(node, "to")
         if cast is not None and isinstance(cast.func, cst.Attribute):

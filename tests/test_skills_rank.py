@@ -3,7 +3,9 @@
 import libcst as cst
 import pytest
 
-from skills.rank import Ranks
+from skills.axes import Axes
+from skills.rank import LANEWISE, Ranks
+from skills.shapes import Shapes
 from skills.triton_source import TritonSource
 from skills.uniform import Uniformity
 
@@ -46,6 +48,9 @@ def asked(expression: str) -> tuple[TritonSource, cst.BaseExpression]:
         ("total.to(tl.int32)", 1),
         ("tl.where(i < n, 1, 0)", 1),
         ("tl.zeros_like(i)", 1),
+        ("tl.sigmoid(j)", 2),
+        ("tl.math.erf(n)", 0),
+        ("tl.fdiv(i, n, ieee_rounding=True)", 1),
         ("tl.full([BLOCK], 0, tl.int32)", 1),
         ("tl.broadcast_to(flag, (BLOCK, COLS))", 2),
         ("x_ptr + j", 2),
@@ -71,3 +76,21 @@ def test_rank(expression: str, rank: int | None) -> None:
 def test_a_scalar_stands_for_a_name_only_where_it_cannot_have_changed(expression: str, scalar: str | None) -> None:
     source, node = asked(expression)
     assert Uniformity(source, source.functions["kernel"]).scalar_of(node) == scalar
+
+
+@pytest.mark.parametrize("name", LANEWISE)
+def test_lanewise_calls_are_blocks_of_their_operands(name: str) -> None:
+    source, node = asked(f"tl.{name}(i, i, i)")
+    function = source.functions["kernel"]
+    assert Ranks(source, function).of(node) == 1
+    assert Axes(source, function).varying(node) == {-1}
+    assert Shapes(source, function).of(node) == ("BLOCK",)
+    assert Uniformity(source, function).is_block(node)
+    assert Uniformity(source, function).scalar_of(node) is None
+
+
+def test_a_rounded_up_quotient_of_lanes_is_no_scalar() -> None:
+    source, node = asked("tl.cdiv(i, 4)")
+    assert not Uniformity(source, source.functions["kernel"]).is_scalar(node)
+    source, node = asked("tl.cdiv(n, 4)")
+    assert Uniformity(source, source.functions["kernel"]).is_scalar(node)

@@ -10,6 +10,7 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
+from skills.allocation import allocation
 from skills.edit import Edit, apply_edits, tl_name
 from skills.facts import Facts
 from skills.fold import (
@@ -30,7 +31,7 @@ from skills.fold import (
     varies,
     zero_like,
 )
-from skills.idioms import base_param, bound_argument, names_in, tl_call
+from skills.idioms import base_param, names_in, tl_call
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, argument, dotted_name, parse_triton, walk
 
@@ -362,26 +363,13 @@ def _chain(group: _Group) -> frozenset[str]:
 
 
 def _starts_at_zero(source: TritonSource, function: JitFunction, total: _Sum) -> bool:
-    """Whether every launch passes memory that its host function has just made with `torch.zeros`."""
+    """Whether every launch passes memory that its host function has just filled with zeros."""
     pointer = argument(total.call, "pointer", 0)
     name = base_param(source, function, pointer.value) if pointer is not None else None
-    for launch in source.launches_of(function.name):
-        given = bound_argument(function, launch, name) if name is not None else None
-        variable = dotted_name(given) if given is not None else None
-        if variable is None or launch.host is None or len(source.launches_of(function.name)) != 1:
-            return False
-        made = [
-            n.value
-            for n in walk(launch.host.body)
-            if isinstance(n, cst.Assign) and any(dotted_name(t.target) == variable for t in n.targets)
-        ]
-        if len(made) != 1 or not isinstance(made[0], cst.Call):
-            return False
-        if (dotted_name(made[0].func) or "").split(".")[-1] not in ("zeros", "zeros_like", "new_zeros"):
-            return False
-        if any(isinstance(a, cst.For | cst.While) for a in source.ancestors(launch.call)):
-            return False
-    return True
+    if name is None:
+        return False
+    made = [allocation(source, function, launch, name) for launch in source.launches_of(function.name)]
+    return all(m is not None and m.fill == "zeros" and m.untouched for m in made)
 
 
 def _host_edits(source: TritonSource, function: JitFunction, group: _Group) -> list[Edit] | None:

@@ -9,17 +9,16 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
+from skills.allocation import allocation
 from skills.edit import Edit, apply_edits, replace, tl_name
 from skills.facts import Facts
 from skills.fold import Body, Statement, body_of, indented
-from skills.idioms import ATOMICS, assigned, base_param, bound_argument, names_in, tl_call
+from skills.idioms import ATOMICS, assigned, base_param, names_in, tl_call
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, Launch, TritonSource, argument, dotted_name, parse_triton, walk
 
 _MOST_AXES = 3
 _OUT_OF_REACH = ("num_programs", "inline_asm_elementwise", "debug_barrier", "device_print", *ATOMICS)
-_FRESH = ("empty", "zeros", "ones", "full", "new_")
-"""How the names of torch functions begin that return memory of their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,23 +155,5 @@ def _grid(source: TritonSource, launch: Launch) -> cst.Tuple | None:
 
 def _apart(source: TritonSource, function: JitFunction, stored: frozenset[str]) -> bool:
     """Whether what is stored to is memory of its own at every launch: the host has just allocated it."""
-    for launch in source.launches_of(function.name):
-        given = {name: bound_argument(function, launch, name) for name in stored}
-        passed = [dotted_name(arg.value) for arg in launch.call.args]
-        for value in given.values():
-            variable = dotted_name(value) if value is not None else None
-            if variable is None or passed.count(variable) != 1 or not _is_allocated(launch, variable):
-                return False
-    return True
-
-
-def _is_allocated(launch: Launch, variable: str) -> bool:
-    """Whether a host variable is given nothing but new tensors."""
-    pairs = [assigned(n) for n in walk(launch.host.body)] if launch.host is not None else []
-    values = [value for targets, value in pairs if variable in map(dotted_name, targets)]
-    return bool(values) and all(_is_fresh(v) for v in values)
-
-
-def _is_fresh(value: cst.BaseExpression | None) -> bool:
-    name = dotted_name(value.func) if isinstance(value, cst.Call) else None
-    return name is not None and name.split(".")[-1].startswith(_FRESH)
+    launches = source.launches_of(function.name)
+    return all(allocation(source, function, launch, name) is not None for launch in launches for name in stored)

@@ -9,9 +9,10 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
+from skills.allocation import Allocation, allocation
 from skills.edit import Edit, apply_edits, insert_after, replace, set_keyword
 from skills.facts import Facts
-from skills.idioms import base_param, bound_argument, tl_call
+from skills.idioms import base_param, tl_call
 from skills.literals import string_value
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, Launch, TritonSource, argument, dotted_name, parse_triton, walk
@@ -112,24 +113,24 @@ def _buffers(source: TritonSource, function: JitFunction, name: str) -> list[Edi
     if _reads(source, function, name):
         return None
     edits: list[Edit] = []
-    by_buffer: dict[tuple[int, str], Launch] = {}
+    by_buffer: dict[cst.Call, tuple[Allocation, Launch]] = {}
     for launch in source.launches_of(function.name):
-        value = bound_argument(function, launch, name)
-        variable = dotted_name(value) if value is not None else None
-        if variable is None or "." in variable or launch.host is None:
+        made = allocation(source, function, launch, name)
+        if made is None:
             return None
-        by_buffer[source.span(launch.host)[0], variable] = launch
-    for (_, variable), launch in by_buffer.items():
-        assert launch.host is not None
-        allocation = _allocation(source, launch.host, variable)
-        if allocation is None:
+        by_buffer[made.call] = made, launch
+    for made, launch in by_buffer.values():
+        widened = _widened(source, made)
+        if widened is None:
             return None
-        call, dtype, edit = allocation
+        dtype, edit = widened
         if dtype.startswith("torch.") and dtype not in _HALF:
             return None
         edits += [
             edit,
-            insert_after(source, _outermost(source, launch.call, call), [f"{variable} = {variable}.to({dtype})"]),
+            insert_after(
+                source, _outermost(source, launch.call, made.call), [f"{made.name} = {made.name}.to({dtype})"]
+            ),
         ]
     return edits or None
 
@@ -143,29 +144,18 @@ def _reads(source: TritonSource, function: JitFunction, name: str) -> bool:
     return False
 
 
-def _allocation(source: TritonSource, host: cst.FunctionDef, variable: str) -> tuple[cst.Call, str, Edit] | None:
-    """(call, dtype text, edit to fp32) of the one assignment `variable = torch.zeros(..., dtype=...)`."""
-    found: list[cst.Assign] = [
-        node
-        for node in walk(host.body)
-        if isinstance(node, cst.Assign) and any(dotted_name(t.target) == variable for t in node.targets)
-    ]
-    if len(found) != 1 or not isinstance(found[0].value, cst.Call) or len(found[0].targets) != 1:
+def _widened(source: TritonSource, made: Allocation) -> tuple[str, Edit] | None:
+    """(dtype text, edit to fp32) of memory that starts at zero; None where its type is not written there."""
+    owner, _, last = (dotted_name(made.call.func) or "").rpartition(".")
+    if made.fill != "zeros":
         return None
-    call = found[0].value
-    made = (dotted_name(call.func) or "").split(".")
-    if made[-1] not in ("zeros", "zeros_like", "new_zeros"):
-        return None
-    dtype = argument(call, "dtype", -1)
+    dtype = argument(made.call, "dtype", -1)
     if dtype is not None:
-        return call, source.code(dtype.value), replace(source, dtype.value, "torch.float32")
-    if made[-1] == "zeros_like" and call.args:
-        like: str | None = source.code(call.args[0].value)
-    else:
-        like = ".".join(made[:-1]) if made[-1] == "new_zeros" else None
-    if like is None:
-        return None
-    return call, f"{like}.dtype", set_keyword(source, call, "dtype", "torch.float32")
+        return source.code(dtype.value), replace(source, dtype.value, "torch.float32")
+    like: str | None = owner if last.startswith("new_") else None
+    if last.endswith("_like") and made.call.args:
+        like = source.code(made.call.args[0].value)
+    return (f"{like}.dtype", set_keyword(source, made.call, "dtype", "torch.float32")) if like is not None else None
 
 
 def _outermost(source: TritonSource, launch: cst.Call, allocation: cst.Call) -> cst.CSTNode:

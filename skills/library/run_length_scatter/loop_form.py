@@ -8,8 +8,8 @@ import libcst as cst
 
 from skills.edit import Edit, indentation, insert_after, insert_before, replace, tl_name
 from skills.fold import unused
-from skills.idioms import needs_parentheses, tl_call
-from skills.scatter import Scatter, bindings, in_type, lanes_of, loaded_index, replaced, variables
+from skills.idioms import needs_parentheses, tl_call, variables
+from skills.scatter import Scatter, bindings, in_type, lanes_of, loaded_index, replaced
 from skills.triton_source import JitFunction, TritonSource, walk
 
 

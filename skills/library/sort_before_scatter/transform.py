@@ -8,10 +8,11 @@ import libcst as cst
 
 from sandbox.kernel import Kernel
 from sandbox.target import Target
+from skills.allocation import fill_of, is_bound, parameters
 from skills.edit import Edit, add_argument, append_param, apply_edits, insert_before, replace
 from skills.facts import Facts
 from skills.fold import grid_elements
-from skills.idioms import assigned, bound_argument, names_in, program_axis, taken_names, tl_call
+from skills.idioms import assigned, bound_argument, names_in, program_axis, taken_names, tl_call, variables
 from skills.library.run_length_scatter.transform import LOOP, RUNS, merged
 from skills.library.sort_before_scatter.lookups import Lookups, lookups_of, merges, parts_of, values_of
 from skills.names import fresh_name
@@ -19,7 +20,7 @@ from skills.scatter import replaced, scatter_of, sum_type
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, Launch, TritonSource, dotted_name, parse_triton, walk
 
-_SORTS = ("sort", "argsort", "gather", "index_select")
+_SORTS = ("sort", "argsort", "gather", "index_select", "arange")
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
@@ -156,20 +157,20 @@ def _before_launch(
 
 
 def _is_unfit(source: TritonSource, host: cst.FunctionDef, name: str) -> bool:
-    """Whether an array is made or put in order here already, or its strides are passed along."""
-    for node in walk(host.body):
-        if isinstance(node, cst.Assign) and any(name in names_in(t.target) for t in node.targets):
-            called = [n.func for n in walk(node.value) if isinstance(n, cst.Call)]
-            last = {(dotted_name(f) or "").split(".")[-1] or (f.attr.value if isinstance(f, cst.Attribute) else "")
-                    for f in called}  # fmt: skip
-            if last & {*_SORTS, "empty", "zeros", "full", "empty_like", "zeros_like", "arange"}:
-                return True
-        if isinstance(node, cst.Attribute) and node.attr.value == "stride" and dotted_name(node.value) == name:
-            return True
-    params = {p.name.value for p in (*host.params.params, *host.params.kwonly_params)}
-    return name not in params and not any(
-        isinstance(n, cst.AssignTarget) and name in names_in(n.target) for n in walk(host.body)
-    )
+    """Whether an array is made or put in order here already, comes from elsewhere, or its strides are passed along."""
+    uses = [n for n in variables(host.body) if n.value == name]
+    bound = [n for n in uses if is_bound(source, n)]
+    given = [v for n in walk(host.body) if isinstance(n, cst.Assign) for t in n.targets if name in names_in(t.target)
+             for v in walk(n.value) if isinstance(v, cst.Call)]  # fmt: skip
+    strided = any(dotted_name(source.parent(n)) == f"{name}.stride" for n in uses)
+    unknown = not bound and name not in parameters(host)
+    return strided or unknown or any(_orders(v) or fill_of(source, v) is not None for v in given)
+
+
+def _orders(call: cst.Call) -> bool:
+    """Whether a call gives elements in an order of its own: `x.sort()`, `torch.gather(...)`, `torch.arange(...)`."""
+    last = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return isinstance(last, cst.Name) and last.value in _SORTS
 
 
 def _rows_shown(source: TritonSource, function: JitFunction, found: Lookups, launch: Launch, name: str) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
+from skills.allocation import allocation
 from skills.edit import Edit, add_argument, insert_after, insert_before, replace
 from skills.gemm_loop import LEAST_STEPS, PROGRAMS_PER_UNIT, GemmLoop
-from skills.idioms import assignments, bound_argument, operand, taken_names
+from skills.idioms import bound_argument, operand, taken_names
 from skills.knobs import grid_expression
 from skills.library.split_k.loop import DividedLoop
 from skills.names import fresh_name
-from skills.triton_source import JitFunction, Launch, TritonSource, dotted_name
+from skills.triton_source import JitFunction, Launch, TritonSource
 
 _BLOCK = 1024
 
@@ -26,11 +27,9 @@ def host_edits(
 ) -> list[Edit] | None:
     """Edits of one launch; None where its result is no whole tensor that its function makes, or sizes are not
     written at the launch."""
-    out = bound_argument(function, launch, divided.output)
-    name = dotted_name(out) if out is not None else None
-    host = launch.host
-    made = _made_here(source, host, name) if host is not None and name is not None else None
-    if out is None or host is None or made is None:
+    out, host = bound_argument(function, launch, divided.output), launch.host
+    made = allocation(source, function, launch, divided.output)
+    if out is None or host is None or made is None or not made.untouched or made.fill not in ("empty", "zeros"):
         return None
     if not isinstance(source.parent(launch.call), cst.Expr) or any(a.star for a in launch.call.args):
         return None
@@ -39,7 +38,7 @@ def host_edits(
     if any(g is None for g in given):
         return None
     m, n, k, block_m, block_n, block_k = (operand(source, g) for g in given if g is not None)
-    taken = taken_names(host)
+    name, taken = made.name, taken_names(host)
     units, count, partial = (fresh_name(stem, taken) for stem in ("units", "k_parts", "partial"))
     tiles = f"(triton.cdiv({m}, {block_m}) * triton.cdiv({n}, {block_n}))"
     fewest = f"{k} // ({LEAST_STEPS} * {block_k})"
@@ -47,7 +46,7 @@ def host_edits(
         f"{units} = torch.cuda.get_device_properties({name}.device).multi_processor_count",
         f"{count} = max(1, min({parts}, {PROGRAMS_PER_UNIT} * {units} // {tiles}, {fewest}))",
         f"{partial} = {name} if {count} == 1 else "
-        f"torch.{made}(({count}, {name}.numel()), device={name}.device, dtype=torch.float32)",
+        f"torch.{made.fill}(({count}, {name}.numel()), device={name}.device, dtype=torch.float32)",
     ]
     summed = f"{total}[(triton.cdiv({name}.numel(), {_BLOCK}),)]"
     after = [
@@ -61,15 +60,6 @@ def host_edits(
         add_argument(source, launch.call, f"{divided.stride}={name}.numel()"),
         insert_after(source, launch.call, after),
     ]
-
-
-def _made_here(source: TritonSource, host: cst.FunctionDef, name: str) -> str | None:
-    """`empty` or `zeros`, as a tensor is made by the host function, so that its elements fill one piece of memory."""
-    values = list(assignments(source, host.body, name))
-    if len(values) != 1 or not isinstance(values[0], cst.Call):
-        return None
-    made = (source.qualified(values[0].func) or "").split(".")[-1].removeprefix("new_").removesuffix("_like")
-    return made if made in ("empty", "zeros") else None
 
 
 def _longer_grid(source: TritonSource, launch: Launch, count: str) -> Edit:
