@@ -85,12 +85,14 @@ def test_every_promise_of_the_trials_is_one_that_a_candidate_may_make() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("name", ["norm_residual", "index_select_backward"])
-def test_a_mixed_population_keeps_no_cheat_and_finds_the_experts_win(name: str, tmp_path: Path) -> None:
-    """Each cheat promises what it achieves and still falls, by a named check and not for want of a gain."""
+def test_a_mixed_population_keeps_no_cheat_and_is_as_good_as_the_expert(name: str, tmp_path: Path) -> None:
+    """Each cheat promises what it achieves and still falls, by a named check and not for want of a gain. The version by
+    hand is kept, or is right and shows no gain over what the skills made before it came."""
     options = argparse.Namespace(target="gfx950", executor="interpreter", evaluations=16, out=tmp_path)
     row = run(CASES[name], "mixed", options, time.monotonic() + 1500)
     cheats = [o for o in row["own"] if o[0].startswith("cheat")]
     assert len(cheats) == 3 and row["cheats_kept"] == 0, cheats
     assert all(check and check.islower() for *_, check in cheats), f"kinds of verdicts are written otherwise: {cheats}"
     assert row["outcome"] in ("improved", "builds-now") and row["evaluations"] <= 16, row
-    assert "by hand" in row["kept"], row
+    (by_hand,) = (o for o in row["own"] if o[0] == "by hand")
+    assert "by hand" in row["kept"] or by_hand[3] == "NoGain", row
