@@ -17,7 +17,7 @@ from sandbox.profiler.metrics import changes_between
 from sandbox.profiler.static import compare_static, resource_gains
 from sandbox.target import Target
 from sandbox.timed import Clock
-from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain, Speed
+from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain
 
 
 @dataclass
@@ -59,18 +59,14 @@ class SandboxBench:
         verdict = judgement.verdict
         if not isinstance(verdict, NoGain | Inconclusive):
             return judgement
-        after = self.measure(proposal.kernel)
-        if not baseline.unlaunchable or after.unlaunchable or not after.builds:
+        mended = self.measure(proposal.kernel).mends(baseline)
+        if not mended:
             reason = f"{proposal.latent}; no recorded launch has as many, so nothing shows whether one ever does"
             return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
         if isinstance(verdict, Inconclusive) or not verdict.correctness.validated:
             reason = f"{proposal.latent}; {judgement.doubt or verdict.reason}"
             return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
-        first, others = baseline.unlaunchable[0], len(baseline.unlaunchable) - 1
-        more = f" (and {others} more)" if others else ""
-        mended = f"a tuner no longer meets what cannot be launched: {first.kernel}, {first.message}{more}"
-        accepted = Accepted(verdict.correctness, Speed.NONE, None, checks=verdict.checks, mended=mended)
-        return replace(judgement, verdict=accepted)
+        return replace(judgement, verdict=verdict.mending(mended))
 
     def _screen(self, baseline: Measurement, proposal: Proposal) -> Judgement | None:
         """A verdict that the code objects alone give; None when results have to be looked at."""

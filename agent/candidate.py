@@ -54,6 +54,15 @@ class Measurement:
     """Configs of autotuners that were compiled for the target and have too many threads to be launched there. Failures
     that the recorded run does not meet: its launches took other configs."""
 
+    def mends(self, before: Measurement) -> str:
+        """What could not be launched before and has left a tuner's list here, in one sentence; empty where that is
+        nothing, or where something is left."""
+        if not (before.builds and self.builds and before.unlaunchable) or self.unlaunchable:
+            return ""
+        first, others = before.unlaunchable[0], len(before.unlaunchable) - 1
+        more = f" (and {others} more)" if others else ""
+        return f"a tuner no longer meets what cannot be launched: {first.kernel}, {first.message}{more}"
+
     @property
     def builds(self) -> bool:
         return not self.failures

@@ -48,7 +48,12 @@ def verify(request: JobRequest, candidate: Kernel, progress: Progress) -> Verifi
         )
     with progress.phase(Phase.VALIDATE):
         proposal = Proposal("candidate", "candidate", "The candidate", "it was given", candidate, needs_timing=True)
-        judgement = bench_for(request, baseline, progress).judge(baseline.measurement, proposal)
+        bench, before = bench_for(request, baseline, progress), baseline.measurement
+        judgement = bench.judge(before, proposal)
+        verdict = judgement.verdict
+        if isinstance(verdict, NoGain) and verdict.correctness.validated and before.unlaunchable:
+            mended = bench.measure(candidate).mends(before)
+            judgement = replace(judgement, verdict=verdict.mending(mended)) if mended else judgement
     outcome = outcome_of(judgement.verdict, request.options.require)
     return Verification(
         verdict=type(judgement.verdict).__name__,
@@ -69,7 +74,7 @@ def outcome_of(verdict: Verdict, require: Requirement) -> Outcome:
     match verdict:
         case Accepted() | NoGain() if correctness_of(verdict) < require.correctness:
             return Outcome.INCONCLUSIVE
-        case Accepted(built_now=True):
+        case Accepted(built_now=built_now, mended=mended) if built_now or mended:
             return Outcome.BUILDS_NOW
         case Accepted():
             return Outcome.IMPROVED if speed_of(verdict) >= require.speed else Outcome.INCONCLUSIVE

@@ -155,6 +155,10 @@ class NoGain:
     doubted: bool = False
     """Whether a clock was asked and not believed; `reason` says why."""
 
+    def mending(self, what: str) -> Accepted:
+        """The verdict where something that could not be launched is gone: no gain, and yet a win."""
+        return Accepted(self.correctness, Speed.NONE, None, checks=self.checks, mended=what)
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:

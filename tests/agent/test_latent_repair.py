@@ -4,10 +4,11 @@ from textwrap import dedent
 
 import pytest
 
-from agent.companions import load_with_companions
+from agent.companions import load_candidate, load_with_companions
 from agent.events import Progress
 from agent.job import JobRequest, Options
 from agent.orchestrator import optimize
+from agent.verify import verify
 from sandbox.target import load_target
 
 FILE = """
@@ -56,6 +57,18 @@ def test_a_config_that_the_tuner_would_meet_leaves_the_list(tmp_path, target):
     assert f"2048 threads per workgroup > 1024 on {target}" in report.summary
     assert "did not build" not in report.summary
     assert report.correctness.level == "emulated" and report.speed.level == "none"
+    request = JobRequest(
+        load_with_companions(tmp_path / "f.py"),
+        load_target(target),
+        "f.py",
+        b"",
+        None,
+        options=Options(executor="interpreter"),
+    )
+    for patched, outcome in ((report.artifacts.patched_file, "builds-now"), ("same.py", "nothing")):
+        (tmp_path / "out" / "same.py").write_text((tmp_path / "f.py").read_text() + "# the same\n")
+        verified = verify(request, load_candidate(tmp_path / "out" / patched, request.kernel), Progress())
+        assert (verified.outcome, verified.correctness.validated) == (outcome, True), verified.message
     changed = [line for line in patch.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
     assert len(changed) == 2 and "[4, 8]" in changed[1], changed
 

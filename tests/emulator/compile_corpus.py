@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 from corpus.case import Case, HipSource, TritonSource, Values
+from llvm_tools import llvm_tool
 
 WAVEFRONT_SIZE = 64
 CORPUS = Path(__file__).parent / "corpus"
@@ -44,11 +46,9 @@ class Built:
 
 
 def find_clang() -> str | None:
-    """The clang++ that knows the amdgcn back end, or None: `WAVESMITH_CLANG`, then clang++-22, then any clang++."""
-    for name in (os.environ.get("WAVESMITH_CLANG"), "clang++-22", "clang++-21", "clang++-20", "clang++"):
-        if name and (path := shutil.which(name)):
-            return path
-    return None
+    """The clang++ that knows the amdgcn back end, or None: `WAVESMITH_CLANG`, else see `llvm_tools`."""
+    named = os.environ.get("WAVESMITH_CLANG")
+    return shutil.which(named) if named else llvm_tool("clang++")
 
 
 def build(case: Case, arch: str) -> Built:
@@ -115,6 +115,18 @@ def _triton_key(source: TritonSource, inputs: Values, arch: str) -> str:
 
 
 def _compile_triton(source: TritonSource, inputs: Values, arch: str, folder: Path) -> dict[str, Any]:
+    """In a process of its own: the first architecture that a process compiles for decides how Triton 3.6 converts fp8,
+    and the others end in an assertion."""
+    child = multiprocessing.get_context("fork").Process(target=_compile_here, args=(source, inputs, arch, folder))
+    child.start()
+    child.join()
+    if child.exitcode != 0:
+        raise RuntimeError(f"{source.function.__name__} does not compile for {arch}; see what Triton printed")
+    facts: dict[str, Any] = json.loads((folder / "built.json").read_text())
+    return facts
+
+
+def _compile_here(source: TritonSource, inputs: Values, arch: str, folder: Path) -> None:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -127,12 +139,13 @@ def _compile_triton(source: TritonSource, inputs: Values, arch: str, folder: Pat
     )
     (folder / "code.hsaco").write_bytes(kernel.asm["hsaco"])
     (folder / "code.s").write_text(kernel.asm["amdgcn"])
-    return {
+    facts = {
         "kernel": kernel.metadata.name,
         "parameters": [name for name, kind in signature.items() if kind != "constexpr"],
         "block": [source.num_warps * WAVEFRONT_SIZE, 1, 1],
         "shared_bytes": kernel.metadata.shared,
     }
+    (folder / "built.json").write_text(json.dumps(facts))
 
 
 def _hip_command(source: HipSource, arch: str) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from llvm_tools import llvm_tool
 
 from sandbox.emulator.decoder import decode
 from sandbox.emulator.disassembly import text
@@ -17,8 +17,8 @@ from sandbox.emulator.instruction import DecodeError, Unsupported
 from sandbox.emulator.loader import load_code_object
 from sandbox.emulator.opcodes import ARCHS, Opcode, mnemonics, opcodes
 
-OBJDUMP = next((p for n in ("llvm-objdump-22", "llvm-objdump-21", "llvm-objdump") if (p := shutil.which(n))), None)
-LLVM_MC = next((p for n in ("llvm-mc-22", "llvm-mc-21", "llvm-mc") if (p := shutil.which(n))), None)
+OBJDUMP = llvm_tool("llvm-objdump")
+LLVM_MC = llvm_tool("llvm-mc")
 LINE = re.compile(r"\t(.*?)\s*// ([0-9A-F]{12}): ((?:[0-9A-F]{8} ?)+)")
 
 
