@@ -59,7 +59,9 @@ class SandboxBench:
         verdict = judgement.verdict
         if not isinstance(verdict, NoGain | Inconclusive):
             return judgement
-        mended = self.measure(proposal.kernel).mends(baseline)
+        # A GPU's own tuner ran in the recording, which then knows no configs; a compile-only run does.
+        before = baseline if baseline.unlaunchable else self.measure(baseline.kernel)
+        mended = self.measure(proposal.kernel).mends(before)
         if not mended:
             reason = f"{proposal.latent}; no recorded launch has as many, so nothing shows whether one ever does"
             return replace(judgement, verdict=Inconclusive(reason, verdict.checks))

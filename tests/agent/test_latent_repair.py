@@ -1,15 +1,21 @@
 """Repairs of what fails on the target although the recorded run, without a GPU, builds."""
 
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
 
+from agent.baseline import take_baseline
+from agent.bench import SandboxBench
 from agent.companions import load_candidate, load_with_companions
 from agent.events import Progress
+from agent.fix import SkillProposer
 from agent.job import JobRequest, Options
 from agent.orchestrator import optimize
 from agent.verify import verify
 from sandbox.target import load_target
+from sandbox.verdict import Accepted
+from skills.skill import load_library
 
 FILE = """
 import torch
@@ -93,3 +99,19 @@ def test_a_launch_above_the_limit_still_counts_as_not_building(tmp_path):
     assert not report.baseline.builds and report.outcome == "builds-now", report.summary
     assert "did not build for gfx950; with cap-num-warps it does" in report.summary
     assert "+    scale[(triton.cdiv(n, 1024),)](x, out, n, BLOCK=1024, num_warps=16)" in patch
+
+
+def test_a_recording_that_knows_no_configs_is_compiled_for_them(tmp_path):
+    """As on a GPU, whose own tuner runs there."""
+    file = tmp_path / "f.py"
+    file.write_text(dedent(FILE).format(above=TUNED.format(warps=[4, 8, 32]), given=""))
+    options = Options(executor="interpreter", seed=3)
+    target = load_target("gfx950")
+    request = JobRequest(load_with_companions(file), target, "f.py", file.read_bytes(), options=options)
+    baseline = take_baseline(request, Progress())
+    assert baseline.measurement.unlaunchable
+    blind = replace(baseline.measurement, unlaunchable=())
+    offers = SkillProposer(target, load_library(), None).propose(blind, ())
+    (proposal,) = (p for p in offers.proposals if p.origin == "cap-num-warps")
+    verdict = SandboxBench(request, baseline, Progress()).judge(blind, proposal).verdict
+    assert isinstance(verdict, Accepted) and "num_warps=32" in verdict.mended
