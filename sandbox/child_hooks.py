@@ -144,9 +144,7 @@ def _choose(recorder: LaunchRecorder, tuner: Any, args: tuple[Any, ...], kwargs:
 def _is_too_wide(recorder: LaunchRecorder, config: Any) -> bool:
     """Whether a config asks for more threads per workgroup than one of the targets has."""
     warps = config.all_kwargs().get("num_warps")
-    return isinstance(warps, int) and any(
-        warps * t.wavefront_size > t.max_threads_per_workgroup for t in recorder.targets
-    )
+    return isinstance(warps, int) and any(warps > t.most_warps for t in recorder.targets)
 
 
 def _shape(tuner: Any, kwargs: Mapping[str, Any], config: Any) -> tuple[int, int, int] | None:

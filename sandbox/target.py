@@ -80,6 +80,11 @@ class Target(_Data):
     board_name: str = ""
 
     @property
+    def most_warps(self) -> int:
+        """The most warps that a workgroup may have."""
+        return self.max_threads_per_workgroup // self.wavefront_size
+
+    @property
     def board(self) -> Board:
         return self.boards[self.board_name or self.default_board]
 

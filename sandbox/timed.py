@@ -86,7 +86,7 @@ class CallTimer:
 
     def _looks(self, baseline: Kernel, candidate: Kernel) -> list[PairTiming]:
         """One look where that sees no difference, else two; a look that is doubted does not count, once."""
-        before, timings = None, self._look(baseline, candidate)
+        timings = self._look(baseline, candidate)
         for _ in range(2):
             if not _worth_another_look(timings):
                 return timings
@@ -94,7 +94,7 @@ class CallTimer:
             before, timings = timings, self._look(baseline, candidate)
             if not any(t.suspicions for t in before):
                 break
-        return _seen_twice(before, timings) if before is not None else timings
+        return _seen_twice(before, timings)
 
     def _look(self, baseline: Kernel, candidate: Kernel) -> list[PairTiming]:
         if not self._calls:
@@ -145,21 +145,6 @@ def _seen_twice(first: Sequence[PairTiming], second: Sequence[PairTiming]) -> li
             after = replace(after, noise_floor=max(after.noise_floor, apart))
         found.append(after)
     return found
-
-
-def time_calls(
-    baseline: Kernel,
-    candidate: Kernel,
-    stored: StoredWorkload,
-    calls: Sequence[RecordedCall],
-    plan: TimingPlan | None = None,
-) -> list[TimedCall]:
-    """Time one candidate, in processes that nothing else uses; see `CallTimer`."""
-    timer = CallTimer(stored, calls, plan)
-    try:
-        return timer.time(baseline, candidate)
-    finally:
-        timer.close()
 
 
 def timed_gain(calls: Sequence[TimedCall], target: Target) -> Improvement:

@@ -70,10 +70,11 @@ def launch_sizes(source: TritonSource, function: JitFunction, current: Mapping[s
 
 def first_variants(sizes: LaunchSizes, target: Target, most: int) -> list[dict[str, int]]:
     """The `most` changes of tiles and num_warps that suit the launch best, best first; none is the launch itself."""
-    most_warps = target.max_threads_per_workgroup // target.wavefront_size
     ranked: list[tuple[float, int, dict[str, int]]] = []
     for factors in _tile_factors(sizes):
-        for warps in dict.fromkeys(w for w in (sizes.warps * f // 4 for f in (4, 2, 8, 1, 16)) if 1 <= w <= most_warps):
+        for warps in dict.fromkeys(
+            w for w in (sizes.warps * f // 4 for f in (4, 2, 8, 1, 16)) if 1 <= w <= target.most_warps
+        ):
             values = {name: int(sizes.tiles[name] * factor) for name, factor in factors.items()}
             if warps != sizes.warps:
                 values["num_warps"] = warps

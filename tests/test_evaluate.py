@@ -235,13 +235,15 @@ def test_importing_the_validator_needs_no_torch():
 def test_recorded_calls_are_timed_in_processes_of_their_own(plain):
     """Triton's own interpreter stands for a device here: the path from a workload to an interval is the real one."""
     from sandbox.benchmark import TimingPlan
-    from sandbox.timed import RecordedCall, time_calls, timed_gain
+    from sandbox.timed import CallTimer, RecordedCall, timed_gain
 
     slow = SPILLS.replace("range(8)", "range(80)")
     plan = TimingPlan(rounds=12, device="cpu", warmup_calls=1, warmup_s=0.0, flush_bytes=1 << 20)
     os.environ["TRITON_INTERPRET"] = "1"
     try:
-        calls = time_calls(kernel(slow), plain.baseline, plain.workload, [RecordedCall(0)], plan)
+        timer = CallTimer(plain.workload, [RecordedCall(0)], plan)
+        calls = timer.time(kernel(slow), plain.baseline)
+        timer.close()
     finally:
         del os.environ["TRITON_INTERPRET"]
     timing = calls[0].timing

@@ -46,10 +46,10 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
         return
     failing = () if within or threads is None else tuple(_failing(facts, target))
     changes = _changes(source, target, failing)
-    if built and all(_pruned(source, facts, c, most_warps(target)) for c in changes):
+    if built and all(_pruned(source, facts, c, target.most_warps) for c in changes):
         return
     if changes:
-        line, label = min(c.line for c in changes), f"{OPTION} at most {most_warps(target)}"
+        line, label = min(c.line for c in changes), f"{OPTION} at most {target.most_warps}"
         variant: dict[str, bool | str] = {"failing": ",".join(failing), "at_launch": False}
         yield Site(line, label, variant=variant, latent=_latent(changes, target) if built else "")
         if failing:
@@ -64,11 +64,6 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
     return apply_edits(kernel, source, [c.edit for c in changes])
 
 
-def most_warps(target: Target) -> int:
-    """The most warps that a workgroup may have."""
-    return target.max_threads_per_workgroup // target.wavefront_size
-
-
 def _failing(facts: Facts, target: Target) -> Iterator[str]:
     """Kernels that were launched with more threads than the target allows."""
     for name, known in facts.kernels.items():
@@ -80,7 +75,7 @@ def _changes(
     source: TritonSource, target: Target, failing: tuple[str, ...], *, at_launch: bool = False
 ) -> list[_Change]:
     """What to edit. Literals chosen by vendor only where nothing else explains a failure."""
-    limit = most_warps(target)
+    limit = target.most_warps
     over = [d for d in decisions(source) if limit < d.warps <= _MOST]
     open_ones = [d for d in over if not d.guarded]
     chosen = open_ones if open_ones or not failing else over

@@ -94,10 +94,6 @@ class _Launch:
     facts: Facts
     target: Target
 
-    @property
-    def most_warps(self) -> int:
-        return self.target.max_threads_per_workgroup // self.target.wavefront_size
-
 
 def _variants(launch: _Launch) -> Iterator[dict[str, int]]:
     source, function, current = launch.source, launch.function, launch.current
@@ -120,11 +116,13 @@ def _neighbours(launch: _Launch, loop: GemmLoop | None) -> Iterator[dict[str, in
         yield {"num_stages": 2}
     if sides is not None and may_grow.issuperset(sides) and max(current[s] for s in sides) <= _SMALL_SIDE:
         larger_tile = {side: 2 * current[side] for side in sides}
-        yield from ({**larger_tile, "num_warps": 2 * warps}, larger_tile) if 2 * warps <= launch.most_warps else ()
+        yield from (
+            ({**larger_tile, "num_warps": 2 * warps}, larger_tile) if 2 * warps <= launch.target.most_warps else ()
+        )
     if not launch.target.is_amd:
         yield {"num_stages": stages + 1}
     for other in (warps * 2, warps // 2):
-        if 1 <= other <= launch.most_warps:
+        if 1 <= other <= launch.target.most_warps:
             yield {"num_warps": other}
     for name in tiles:
         for size in (current[name] * 2, current[name] // 2):
@@ -146,7 +144,7 @@ def _settings(wanted: Mapping[str, int], launch: _Launch, computed: frozenset[st
         elif now is None or now == value or max(now, value) % min(now, value):
             return None
         elif value > now:
-            most = launch.most_warps if name == "num_warps" else value if name not in OPTIONS else 8
+            most = launch.target.most_warps if name == "num_warps" else value if name not in OPTIONS else 8
             settings[name] = f"min({most}, {value // now} * {{}})"
         else:
             least = 16 if launch.has_dot and name not in OPTIONS else 1

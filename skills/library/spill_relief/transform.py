@@ -31,8 +31,7 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
     function = source.functions.get(str(facts["kernel.name"]))
     if function is None:
         return
-    most_warps = target.max_threads_per_workgroup // target.wavefront_size
-    for values in _choices(source, function, most_warps):
+    for values in _choices(source, function, target.most_warps):
         if _edits(source, function, values) is not None:
             yield Site(source.line(function.node), variant_label(values), function.name, dict(values))
 
