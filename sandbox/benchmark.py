@@ -195,6 +195,9 @@ class Race:
         """
         processes = {name: self._processes[name] for name in ("baseline", "candidate", "repeat")}
         heats: list[_Heat] = []
+        slowest_ms = max(process.host_ms for process in processes.values())
+        for process in processes.values():
+            process.queued_in(slowest_ms, self._plan.call_timeout_s)
         with device_lock.alone() if self._on_gpu else nullcontext():
             for case in cases:
                 heat = _run(processes, case, self._plan, floor_us)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from sandbox.assembly import Assembly, harness_statements, stored_with
 from sandbox.compile_cache import cache_root
 from sandbox.emulator import native
 from sandbox.errors import InputError, SandboxError, ToolMissing, WavesmithError
+from sandbox.fork_server import LIBRARIES, PythonProgram
 from sandbox.frames import FrameReader
 from sandbox.isolation import Confinement, Ended, Limits, run_isolated
 from sandbox.kernel import Kernel, Language
@@ -29,7 +30,11 @@ from sandbox.target import Target, Vendor
 from sandbox.workload import EntryCall, HarnessOutcome, Launch, StoredWorkload, Workload
 from sandbox.workload_file import load_workload_file
 
-_BOOT = "import sys; sys.path.append({root!r}); from sandbox.harness import main; main()"
+_HARNESS = PythonProgram(
+    "from sandbox.harness import main; main()",
+    modules=(*LIBRARIES, "sandbox.harness", "sandbox.child_session", "sandbox.child_trials", "sandbox.child_replay"),
+    root=str(Path(__file__).resolve().parent.parent),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +198,13 @@ def run_child(
             native.library()
             readable.append(cache_root() / "emulator")
             full["cache_root"] = str(cache_root())
-        root = Path(__file__).resolve().parent.parent
-        command = [sys.executable, "-P", "-s", "-c", _BOOT.format(root=str(root)), "--job", str(scratch / "job.json")]
+        program = replace(_HARNESS, arguments=("--job", str(scratch / "job.json")))
         confinement = Confinement(
             tuple(p for p in readable if p.exists()), (cache,), work, gpu=job["executor"] == "gpu"
         )
         with device_lock.offered() if confinement.gpu else nullcontext(()) as locks:
             (scratch / "job.json").write_text(json.dumps({**full, "device_lock": locks}))
-            ended = run_isolated(command, confinement=confinement, limits=limits, on_result=reader.feed, pass_fds=locks)
+            ended = run_isolated(program, confinement=confinement, limits=limits, on_result=reader.feed, pass_fds=locks)
     if not assembly.versions and reader.broken is None:
         raise _never_started(ended)
     return assembly, ended, failure_of(assembly, reader, ended, limits)

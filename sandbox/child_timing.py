@@ -101,8 +101,8 @@ class DeviceClock:
         return _SPIN_TRIAL_CYCLES / float(self._elapsed(start, end))
 
     def queued_in(self, host_ms: float) -> None:
-        """The host takes so long to queue a call; the slowest kind of call counts."""
-        self._spin_ms = min(max(self._spin_ms, _SPIN_CALLS * host_ms), _SPIN_MS[1])
+        """The host takes so long to queue a call."""
+        self._spin_ms = min(max(_SPIN_MS[0], _SPIN_CALLS * host_ms), _SPIN_MS[1])
 
     def flush(self, value: int) -> None:
         self._fill(self._flush, value % 256)
@@ -189,9 +189,12 @@ class Session:
             host_ms.append((time.perf_counter() - began) * 1e3)
             done += 1
         self._clock.wait()
-        if host_ms:
-            self._clock.queued_in(statistics.median(host_ms[-16:]))
-        return {"calls": done}
+        return {"calls": done, "host_ms": statistics.median(host_ms[-16:]) if host_ms else 0.0}
+
+    def queued_in(self, host_ms: float) -> dict[str, Any]:
+        """As the parent decides for all programs of one comparison: who spins longer takes longer outside the times."""
+        self._clock.queued_in(host_ms)
+        return {}
 
     def leave_device(self) -> dict[str, Any]:
         if self._use is not None:
@@ -334,6 +337,8 @@ def _answer(
             return session, session.leave_device()
         case "warm-up" if session is not None:
             return session, session.warm_up(int(request["calls"]), float(request["seconds"]))
+        case "queued-in" if session is not None:
+            return session, session.queued_in(float(request["host_ms"]))
         case "prepare" if session is not None:
             return session, session.prepare(int(request["variant"]))
         case "flush" if session is not None:

@@ -4,7 +4,8 @@ Two levels. `bubblewrap`: own user, process, network, IPC and host-name spaces, 
 capabilities. `process`: own process group, limits and an empty environment only, where bubblewrap is missing or refused
 by the machine; callers report which one was used. Facts behind the choices: bubblewrap as root keeps its capabilities
 unless told otherwise; `--clearenv` alone leaves the spawner's environment readable at /proc/1/environ, so the spawner's
-child gets an empty one; exit status 1 is ambiguous, so the status pipe decides whether the program ran at all.
+child gets an empty one; exit status 1 is ambiguous, so the status pipe decides whether the program ran at all. In
+`process` a program that imports torch is forked from `sandbox.fork_server`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from sandbox.device_lock import visible_devices
 from sandbox.errors import SandboxError
+from sandbox.fork_server import ForkedProcess, PythonProgram, fork
 
 Level = Literal["bubblewrap", "process"]
 Ending = Literal["exit", "signal", "timeout", "memory", "output", "result"]
@@ -114,8 +116,11 @@ def _bubblewrap_works() -> bool:
     return done.returncode == 0 and done.stdout.strip() == b"42"
 
 
+Process = subprocess.Popen[bytes] | ForkedProcess
+
+
 def run_isolated(
-    command: Sequence[str],
+    command: Sequence[str] | PythonProgram,
     *,
     confinement: Confinement,
     limits: Limits,
@@ -134,10 +139,9 @@ def run_isolated(
     read_fd, write_fd = os.pipe()
     status_read, status_write = os.pipe()
     try:
-        full = [*command, result_option, str(write_fd)]
-        if level == "bubblewrap":
-            full = [*_bubblewrap(confinement, status_write), "--", *full]
-        process = _spawn(full, level, confinement, (write_fd, status_write, *pass_fds))
+        # bubblewrap's alone: a daemon that gets away would keep the pipe open, and us waiting for its end.
+        told = status_write if level == "bubblewrap" else None
+        process = _spawn(_with(command, result_option, str(write_fd)), confinement, (write_fd, *pass_fds), told)
     except BaseException:
         for fd in (read_fd, status_read):
             os.close(fd)
@@ -157,13 +161,29 @@ def run_isolated(
         return _ended(process, pump, level, status.read())
 
 
-def _spawn(full: list[str], level: Level, confinement: Confinement, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
-    env: dict[str, str] = {} if level == "bubblewrap" else child_environment(confinement.work, confinement.gpu)
+def _with(command: Sequence[str] | PythonProgram, *words: str) -> Sequence[str] | PythonProgram:
+    if isinstance(command, PythonProgram):
+        return replace(command, arguments=(*command.arguments, *words))
+    return [*command, *words]
+
+
+def _spawn(
+    command: Sequence[str] | PythonProgram, confinement: Confinement, fds: tuple[int, ...], status: int | None
+) -> Process:
+    """Under bubblewrap where there is a descriptor for its `status`."""
+    env: dict[str, str] = {} if status is not None else child_environment(confinement.work, confinement.gpu)
+    if isinstance(command, PythonProgram):
+        forked = _fork(command, confinement, env, fds) if status is None else None
+        if forked is not None:
+            return forked
+        command = command.command()
+    if status is not None:
+        command, fds = [*_bubblewrap(confinement, status), "--", *command], (*fds, status)
     try:
         return subprocess.Popen(
-            full,
+            command,
             env=env,
-            cwd=confinement.work if level == "process" else None,
+            cwd=confinement.work if status is None else None,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -172,6 +192,31 @@ def _spawn(full: list[str], level: Level, confinement: Confinement, fds: tuple[i
         )
     except OSError as e:
         raise SandboxError(f"the child process could not be started: {e}") from e
+
+
+def _fork(
+    program: PythonProgram, confinement: Confinement, environment: dict[str, str], fds: tuple[int, ...]
+) -> ForkedProcess | None:
+    """The same from a server that has imported torch, with pipes for what it prints; None where there is none."""
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
+    try:
+        process = fork(
+            program,
+            environment=environment,
+            libraries=child_environment(None),
+            folder=confinement.work,
+            descriptors={1: out_write, 2: err_write, **{fd: fd for fd in fds}},
+        )
+    finally:
+        os.close(out_write)
+        os.close(err_write)
+    if process is None:
+        os.close(out_read)
+        os.close(err_read)
+        return None
+    process.stdout, process.stderr = os.fdopen(out_read, "rb"), os.fdopen(err_read, "rb")
+    return process
 
 
 def child_environment(work: Path | None, gpu: bool = False) -> dict[str, str]:
@@ -244,7 +289,7 @@ def python_folders() -> tuple[Path, ...]:
 class _Pump:
     """Moves the child's three streams while it lives, and watches its limits."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     result_fd: int
     limits: Limits
     on_result: Callable[[bytes], None]
@@ -389,18 +434,18 @@ def _private_bytes(pid: int) -> int:
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _close(process: subprocess.Popen[bytes]) -> None:
+def _close(process: Process) -> None:
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
 
 
-def _ended(process: subprocess.Popen[bytes], pump: _Pump, level: Level, status: bytes) -> Ended:
+def _ended(process: Process, pump: _Pump, level: Level, status: bytes) -> Ended:
     elapsed = time.monotonic() - pump.started
     out, err = (bytes(pump.tails[name]).decode(errors="replace") for name in ("stdout", "stderr"))
     if pump.verdict is not None:
         return Ended(pump.verdict, level, elapsed, stdout=out, stderr=err)
-    code = process.returncode
+    code = process.wait()
     if level == "bubblewrap":
         reported = _exit_code(status)
         if reported is None and code > 0:

@@ -8,18 +8,18 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
 
 from sandbox.correctness import TensorValue
+from sandbox.fork_server import ForkedProcess, PythonProgram, fork
 
 _MAX_ANSWER_BYTES = 1 << 20
 CHECKED_ELEMENTS = 1 << 20
@@ -86,6 +86,31 @@ def checked_part(shape: tuple[int, ...], seed: int) -> Part | None:
     return Part(width=width, spans=[(i * share + int(rng.integers(share - count + 1)), count) for i in range(spans)])
 
 
+_PROGRAM = PythonProgram(
+    f"import runpy; runpy.run_path({str(Path(__file__).with_name('child_timing.py'))!r}, run_name='__main__')"
+)
+
+
+def _start(
+    fds: tuple[int, ...], complaints: int, environment: dict[str, str]
+) -> subprocess.Popen[bytes] | ForkedProcess:
+    """The process, forked from a server that has imported torch where there is one."""
+    program = replace(_PROGRAM, arguments=tuple(map(str, fds)))
+    # Threads of a library that nobody calls while the server imports: it could not fork any more.
+    libraries = {**environment, "OPENBLAS_NUM_THREADS": "1"}
+    descriptors = {2: complaints, **{fd: fd for fd in fds}}
+    forked = fork(program, environment=environment, libraries=libraries, folder=None, descriptors=descriptors)
+    return forked or subprocess.Popen(
+        program.command(),
+        pass_fds=fds,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=complaints,
+        env=environment,
+        start_new_session=True,
+    )
+
+
 class TimingProcess:
     """A process for one program. It starts at once and imports torch; `load` gives it the program.
 
@@ -95,23 +120,16 @@ class TimingProcess:
     def __init__(self, device: str, lock: tuple[int, ...] = ()) -> None:
         self._device = device
         self._name = "no program"
+        self.host_ms = 0.0
+        """How long the host takes to queue a call, as it was seen in warming up; the slowest kind of call counts."""
         self._buffer = b""
         self._closed = False
         to_child, self._request = os.pipe()
         self._answer, from_child = os.pipe()
-        child = Path(__file__).with_name("child_timing.py")
         # No pipe, which would fill: nobody reads while the program runs.
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process may complain
         environment = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES}
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", str(child), *map(str, (to_child, from_child, *lock))],
-            pass_fds=(to_child, from_child, *lock),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._complaints,
-            env=environment,
-            start_new_session=True,
-        )
+        self._process = _start((to_child, from_child, *lock), self._complaints.fileno(), environment)
         os.close(to_child)
         os.close(from_child)
 
@@ -137,7 +155,12 @@ class TimingProcess:
         return self._process.pid
 
     def warm_up(self, calls: int, seconds: float, timeout_s: float) -> None:
-        self._ask({"op": "warm-up", "calls": calls, "seconds": seconds}, timeout_s + seconds)
+        answer = self._ask({"op": "warm-up", "calls": calls, "seconds": seconds}, timeout_s + seconds)
+        self.host_ms = max(self.host_ms, float(answer["host_ms"]))
+
+    def queued_in(self, host_ms: float, timeout_s: float) -> None:
+        """The device shall spin long enough for a host that takes so long to queue a call."""
+        self._ask({"op": "queued-in", "host_ms": host_ms}, timeout_s)
 
     def leave_device(self, timeout_s: float) -> None:
         """Warm: from here on it uses the GPU only when it is asked to, and whoever asks has the GPU alone."""

@@ -252,9 +252,14 @@ class Scripted:
 
     device_name, flush_bytes = "CPU", 0
 
-    def __init__(self, device_us: Iterator[float]) -> None:
+    def __init__(self, device_us: Iterator[float], host_ms: float = 0.1) -> None:
         self._device_us = device_us
         self.calls = 0
+        self.host_ms = host_ms
+        self.spins_for_ms: list[float] = []
+
+    def queued_in(self, host_ms: float, timeout_s: float) -> None:
+        self.spins_for_ms.append(host_ms)
 
     def select(self, case: int, timeout_s: float) -> None: ...
 
@@ -292,6 +297,14 @@ def test_a_machine_that_was_not_steady_is_looked_at_once_more_and_longer(candida
     (timing,) = race.time()
     assert candidate.calls == (21 if rounds == 20 else 21 + 41), "one call of each look does not count"
     assert (timing.interval.pairs, timing.gain) == (rounds, believed)
+
+
+def test_the_device_spins_for_all_programs_as_long_as_for_the_slowest():
+    """Who spins longer takes longer outside the timestamps: it looked like work on another stream."""
+    race, candidate = scripted_race(repeat(50.0))
+    candidate.host_ms = 0.4
+    race.time()
+    assert all(process.spins_for_ms == [0.4] for process in race._processes.values())
 
 
 def test_after_a_case_that_became_slower_no_other_is_timed():
