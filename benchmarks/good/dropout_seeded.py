@@ -16,7 +16,7 @@ def dropout_seeded_kernel(x_ptr, y_ptr, n, p, seed, BLOCK: tl.constexpr):
 
 def dropout_seeded(x, p, seed):
     y = torch.empty_like(x)
-    dropout_seeded_kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), p, seed, BLOCK=1024)
+    dropout_seeded_kernel[(triton.cdiv(x.numel(), 512),)](x, y, x.numel(), p, seed, BLOCK=512)
     return y
 
 
