@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,6 @@ def work(file: Path, how: Sequence[str], timeout_s: float) -> dict[str, Any]:
             verified, said, complaints = run([*COMMAND, *words], timeout_s, out)
             if verified == 4:
                 kind, summary = "false-validated", (said + complaints)[-400:]
-    attempts = [[a["id"], a["fate"], a["reason"][:200]] for a in report["attempts"]] if report else []
     levels = [report["correctness"]["level"], report["speed"]["level"]] if report else []
     return {
         "file": file.name,
@@ -102,10 +101,15 @@ def work(file: Path, how: Sequence[str], timeout_s: float) -> dict[str, Any]:
         "exit_code": code,
         "summary": summary,
         "levels": levels,
-        "attempts": attempts,
+        "attempts": attempts_of(report or {}),
         "verify_exit_code": verified,
         "seconds": round(time.monotonic() - began, 1),
     }
+
+
+def attempts_of(report: Mapping[str, Any]) -> list[list[str]]:
+    """Name, fate and reason of each edit that was tried."""
+    return [[a["id"], a["fate"], a["reason"][:200]] for a in report.get("attempts", ())]
 
 
 def run(command: Sequence[str], timeout_s: float, folder: Path | None = None) -> tuple[int | None, str, str]:

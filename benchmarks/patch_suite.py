@@ -3,9 +3,9 @@
     python benchmarks/patch_suite.py --target gfx950 --out wavesmith-out/suite
 
 One folder per case with patch, report and, where there is a patch, the patched file. Skips cases that are done, unless
-they ended in a fault or ran out of time; prints a line per case and a table at the end (summary.md). With a GPU the
-candidates are executed and timed on it; there `--large` gives the search the sizes of `benchmarks/run.py`, not the
-small ones of the checks in the files.
+they ended in a fault or ran out of time; prints a line per case, and writes what became of each and of the edits that
+were tried (summary.md). With a GPU the candidates are executed and timed on it; there `--large` gives the search the
+sizes of `benchmarks/run.py`, not the small ones of the checks in the files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.cases import Case, load_cases
-from benchmarks.optimize_sample import run
+from benchmarks.optimize_sample import attempts_of, classify, page, run
 from skills.skill import load_library
 
 
@@ -52,6 +52,8 @@ def patch(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     row = {"name": case.name, "exit": code, "seconds": round(time.monotonic() - began, 1), "last": last}
     row |= {k: report.get(k) for k in ("outcome", "summary")}
     row["skills"] = skills_of(report)
+    kind, _ = classify(code, complaint, report or None)
+    row |= {"kind": kind, "attempts": attempts_of(report)}
     if code == 0:
         keep(case, folder / "job" / report["artifacts"]["patched_file"], folder)
     done.write_text(json.dumps(row))
@@ -123,9 +125,8 @@ def main() -> None:
                 f"{row['name']:28} exit {row['exit']}  {row['seconds']:6} s  {row['summary'] or row['last']}",
                 flush=True,
             )
-    lines = ["| kernel | exit | seconds | summary |", "|---|---|---|---|"]
-    lines += [f"| {r['name']} | {r['exit']} | {r['seconds']} | {r['summary'] or r['last']} |" for r in rows]
-    (options.out / "summary.md").write_text("\n".join(lines) + "\n")
+    known = [{**row, "file": row["name"]} for row in rows]
+    (options.out / "summary.md").write_text("\n".join(page(known)) + "\n")
 
 
 if __name__ == "__main__":
