@@ -28,6 +28,7 @@ from typing import Literal
 from sandbox.device_lock import visible_devices
 from sandbox.errors import SandboxError
 from sandbox.fork_server import ForkedProcess, PythonProgram, fork
+from sandbox.process_tree import descendants, descendants_among_all, parent_of, private_bytes, session_of
 
 Level = Literal["bubblewrap", "process"]
 Ending = Literal["exit", "signal", "timeout", "memory", "output", "result"]
@@ -349,7 +350,7 @@ class _Pump:
     def _watch_memory(self) -> None:
         tree = descendants(self.process.pid)
         self.seen |= tree
-        used = sum(_private_bytes(pid) for pid in tree)
+        used = sum(private_bytes(pid) for pid in tree)
         self.peak_bytes = max(self.peak_bytes, used)
         if used > self.limits.memory_bytes:
             self.verdict = self.verdict or "memory"
@@ -361,77 +362,8 @@ class _Pump:
             os.killpg(self.process.pid, signal.SIGKILL)
         for pid in self.seen:
             with suppress(ProcessLookupError, PermissionError):
-                if _session(pid) == self.process.pid or _parent(pid) in (self.process.pid, *self.seen, 1):
+                if session_of(pid) == self.process.pid or parent_of(pid) in (self.process.pid, *self.seen, 1):
                     os.kill(pid, signal.SIGKILL)
-
-
-def descendants(pid: int) -> set[int]:
-    """Process numbers below and including `pid` that exist now."""
-    if not Path("/proc/thread-self/children").exists():  # a kernel without CONFIG_PROC_CHILDREN
-        return descendants_among_all(pid)
-    found: set[int] = set()
-    todo = [pid]
-    while todo:
-        current = todo.pop()
-        if current not in found:
-            found.add(current)
-            todo += _children(current)
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    """Children of every thread of `pid`; a list that is read while one of them ends may lack another."""
-    found: list[int] = []
-    with suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                found += map(int, (thread / "children").read_bytes().split())
-    return found
-
-
-def descendants_among_all(pid: int) -> set[int]:
-    """The same from the parents that all processes of the machine name: complete, and dear where there are many."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            parent = _parent(int(entry.name))
-            if parent is not None:
-                children.setdefault(parent, []).append(int(entry.name))
-    found: set[int] = set()
-    todo = [pid]
-    while todo:
-        current = todo.pop()
-        if current not in found:
-            found.add(current)
-            todo += children.get(current, [])
-    return found
-
-
-def _stat(pid: int) -> list[str]:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return []
-    return text[text.rfind(")") + 2 :].split()
-
-
-def _parent(pid: int) -> int | None:
-    fields = _stat(pid)
-    return int(fields[1]) if fields else None
-
-
-def _session(pid: int) -> int | None:
-    fields = _stat(pid)
-    return int(fields[3]) if fields else None
-
-
-def _private_bytes(pid: int) -> int:
-    """Resident anonymous memory: resident minus file-backed and shared pages."""
-    try:
-        fields = Path(f"/proc/{pid}/statm").read_text().split()
-    except OSError:
-        return 0
-    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _close(process: Process) -> None:

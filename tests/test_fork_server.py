@@ -12,7 +12,8 @@ import pytest
 
 from sandbox import fork_server
 from sandbox.fork_server import ForkedProcess, PythonProgram, fork
-from sandbox.isolation import Confinement, Ended, Limits, child_environment, descendants_among_all, run_isolated
+from sandbox.isolation import Confinement, Ended, Limits, child_environment, run_isolated
+from sandbox.process_tree import descendants_among_all
 
 LIBRARIES = child_environment(None)
 

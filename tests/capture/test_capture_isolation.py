@@ -15,11 +15,10 @@ from sandbox.isolation import (
     Confinement,
     Ended,
     Limits,
-    descendants,
-    descendants_among_all,
     isolation_level,
     run_isolated,
 )
+from sandbox.process_tree import descendants, descendants_among_all
 
 bubblewrap_only = pytest.mark.skipif(isolation_level() != "bubblewrap", reason="needs bubblewrap")
 
