@@ -47,18 +47,21 @@ class TensorFile(Mapping[str, memoryview]):
 
     @classmethod
     def open(cls, path: Path) -> TensorFile:
-        """Map a file; nothing is read until it is used. Raises `InputError` when it is not a safetensors file."""
+        """Map a file; nothing is read until it is used, and what is written to the views stays in this process.
+
+        Raises `InputError` when it is not a safetensors file.
+        """
         if not path.is_file():
             raise InputError("the tensor file is missing.", file=path, remedy="Capture the workload again.")
         if path.stat().st_size < 8:
             raise InputError("not a safetensors file.", file=path, remedy="Capture the workload again.")
         with path.open("rb") as handle:
-            whole = memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
+            whole = memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY))
         return cls._parsed(whole, path)
 
     @classmethod
     def of_descriptor(cls, descriptor: int) -> TensorFile:
-        """Map what `sealed` made. What is written to the views stays in this process."""
+        """Map what `sealed` made, as `open` does."""
         return cls._parsed(memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)), Path("the inputs"))
 
     @classmethod
