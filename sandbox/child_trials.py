@@ -36,7 +36,7 @@ from sandbox.frames import FrameWriter
 from sandbox.harness import Job
 from sandbox.target import load_target
 from sandbox.tensor_file import TensorFile
-from sandbox.workload import EntryCall, StoredWorkload, launch_place, parse
+from sandbox.workload import EntryCall, StoredWorkload, launch_place, load_workload, parse
 
 POISON_BYTE = 0xFF
 """Every byte of memory allocated without a value: a NaN in each floating type, an unlikely number in each integer."""
@@ -103,8 +103,7 @@ class TrialRun:
         self.seed = int(options["seed"])
         self.gpu = job.executor == "gpu"
         self.files = {str(p): p.read_text(encoding="utf-8") for p in job.folder.rglob("*.py")}
-        workload = parse((job.folder.parent / "workload.json").read_bytes())
-        self.stored = StoredWorkload(workload, TensorFile.of_descriptor(int(options["tensors"])))
+        self.stored = _given(job.folder.parent, options.get("tensors"))
         self.watch = Watch(child_torch.lies_in_host_memory if self.gpu else child_torch.is_host)
         self.mode = child_torch.DeviceMode()
         self.recorder = self._install()
@@ -312,6 +311,13 @@ def _joined(digests: Mapping[str, str]) -> str:
     """One digest of many; empty where there are none."""
     text = "".join(sorted(f"{k}={v}" for k, v in digests.items()))
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
+
+
+def _given(folder: Path, descriptor: int | None) -> StoredWorkload:
+    """The workload: all of it in the folder, or its bytes in what `tensor_file.sealed` made."""
+    if descriptor is None:
+        return load_workload(folder)
+    return StoredWorkload(parse((folder / "workload.json").read_bytes()), TensorFile.of_descriptor(descriptor))
 
 
 def _device() -> dict[str, str]:
