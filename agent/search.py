@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from statistics import median
 from typing import Any, Protocol
 
 from agent.candidate import (
@@ -84,6 +85,7 @@ class Search:
     tune_repaired: bool = True
     """Whether the search goes on once a file that did not build does."""
     _began: float = 0.0
+    _steps: int = 0
     _seen: set[str] = field(default_factory=set)
     _invisible: bool = False
     """Whether the chain holds an edit that the interpreter ignores: it then vouches for no program built on it."""
@@ -100,6 +102,7 @@ class Search:
                 break
             attempt, measured = step
             best = best.extend(attempt)
+            self._steps += 1
             self._invisible = self._invisible or attempt.proposal.invisible
         if len(best.steps) > 1:
             self.progress.step("judging the whole patch against the original")
@@ -112,11 +115,22 @@ class Search:
         return Found(best, measured, final, tuple(self.attempts), refusals, unmatched, self._stopped)
 
     def _spent(self) -> bool:
+        left_s = self.budget.wall_s - (self.clock() - self._began)
         if self.meter.used_up(self.budget.evaluations):
             self._stopped = f"the budget of {self.budget.evaluations} evaluations was used up"
-        elif self.clock() - self._began >= self.budget.wall_s:
+        elif left_s <= 0:
             self._stopped = f"the budget of {self.budget.wall_s:g} s was used up"
+        elif left_s < self._another_s():
+            self._stopped = (
+                f"what was left of the budget of {self.budget.wall_s:g} s is less than another attempt takes"
+            )
         return bool(self._stopped)
+
+    def _another_s(self) -> float:
+        """What an attempt took so far, in the middle; twice that where a step is kept already, for the whole is judged
+        at the end. The first attempt, which runs the user's file too, tells nothing of the next."""
+        judged = [a.seconds for a in self.attempts[1:] if a.judgement is not None]
+        return (median(judged) if judged else 0.0) * (2 if self._steps else 1)
 
     def _fresh(self, measured: Measurement) -> list[Proposal]:
         """Proposals not judged before by name, nor seen before as a program."""

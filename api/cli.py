@@ -7,7 +7,6 @@ Exit codes: 0 shown right, and better (or building now); 3 nothing better found;
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -30,6 +29,7 @@ from api import (
     cli_service,
     cli_skills,
 )
+from api.ending import heed_signals, status_told
 from api.model_options import AskedModel, open_helper, with_model
 from api.terminal import ProgressStyle, make_progress, show_error, show_json, show_result, show_verification
 from sandbox.errors import WavesmithError
@@ -151,14 +151,13 @@ _UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c._
 """Base of what typer raises for wrong options; some releases of it carry a copy of click of their own."""
 
 
-def _terminate(_signal: int, _frame: object) -> None:
-    """SIGTERM ends the program like Ctrl-C does, so that sandboxes are ended on the way out."""
-    raise SystemExit(143)
+_MAX_FAULT = 2000
+"""Characters of a fault's own words; some name a whole syntax tree."""
 
 
 def main() -> None:
     """Entry point of the console script."""
-    signal.signal(signal.SIGTERM, _terminate)
+    heed_signals()
     sys.exit(_run(sys.argv[1:]))
 
 
@@ -175,8 +174,10 @@ def _run(arguments: list[str]) -> int:
         show_error(str(e))
         return e.exit_code
     except Exception as e:  # the top of the program: a fault of ours becomes exit code 1
+        if (status := status_told()) is not None:
+            return status
         if os.environ.get("WAVESMITH_DEBUG"):
             raise
-        show_error(f"a fault of ours: {type(e).__name__}: {e}. Set WAVESMITH_DEBUG=1 to see where.")
+        show_error(f"a fault of ours: {type(e).__name__}: {str(e)[:_MAX_FAULT]}. Set WAVESMITH_DEBUG=1 to see where.")
         return 1
     return code if isinstance(code, int) else 0

@@ -8,7 +8,6 @@ executor at hand; see `sandbox.child_launches`. What comes back is a workload th
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -174,9 +173,14 @@ def run_child(
     kernel: Kernel,
     harness: Kernel | None,
     limits: Limits,
-    files: Mapping[str, Path] | None = None,
+    *,
+    files: Mapping[str, bytes] | None = None,
+    tensors: int | None = None,
 ) -> tuple[Assembly, Ended, str | None]:
-    """One child run: what it said, how it ended, and in words why it did not come to its end (None when it did)."""
+    """One child run: what it said, how it ended, and in words why it did not come to its end (None when it did).
+
+    `files` are written beside the job, and `tensors` is a descriptor of `tensor_file.sealed` for it to map.
+    """
     assembly = Assembly()
     reader = FrameReader(assembly.on_frame, limits.result_bytes)
     with tempfile.TemporaryDirectory(prefix="wavesmith-") as name:
@@ -187,11 +191,13 @@ def run_child(
         if harness is not None:
             harness.write_to(source)
         kernel.write_to(source)  # last: a harness that lies beside the kernel brings the unedited file along
-        for path, origin in (files or {}).items():
-            shutil.move(origin, scratch / path)
+        for path, data in (files or {}).items():
+            (scratch / path).write_bytes(data)
         cache = cache_root() / "compile" / kernel.digest[:32]
         cache.mkdir(parents=True, exist_ok=True)
         full = {**job, "folder": str(source), "limits": asdict(limits), "cache": str(cache)}
+        if tensors is not None:
+            full["options"] = {**full["options"], "tensors": tensors}
         readable = [scratch]
         if job["executor"] == "emulator" or job.get("second_chance"):
             # Built here once: inside the child it would be built anew for every run.
@@ -204,7 +210,8 @@ def run_child(
         )
         with device_lock.offered() if confinement.gpu else nullcontext(()) as locks:
             (scratch / "job.json").write_text(json.dumps({**full, "device_lock": locks}))
-            ended = run_isolated(program, confinement=confinement, limits=limits, on_result=reader.feed, pass_fds=locks)
+            fds = (*locks, *(() if tensors is None else (tensors,)))
+            ended = run_isolated(program, confinement=confinement, limits=limits, on_result=reader.feed, pass_fds=fds)
     if not assembly.versions and reader.broken is None:
         raise _never_started(ended)
     return assembly, ended, failure_of(assembly, reader, ended, limits)

@@ -233,7 +233,8 @@ def _dtype(name: str) -> Any:
 
 def _copy(address: int, data: memoryview) -> None:
     if data.nbytes:
-        ctypes.memmove(address, (ctypes.c_char * data.nbytes).from_buffer_copy(data), data.nbytes)
+        whole = ctypes.c_char * data.nbytes
+        ctypes.memmove(address, whole.from_buffer_copy(data) if data.readonly else whole.from_buffer(data), data.nbytes)
 
 
 def _redraw_like(flat: Any, distribution: str, generator: Any) -> None:

@@ -186,7 +186,7 @@ class EntryTracker:
         return found
 
     def _begin(self, call: Call) -> None:
-        with raw():
+        with raw(), self.encoder.store.still():
             tensors = dict(_paths(call.args, call.kwargs))
             exact = all(call.versions.get(id(t), -1) == _safe_version(t) for t in tensors.values())
             call.before = {path: self.encoder.store.digest(t) for path, t in tensors.items()}
@@ -205,7 +205,7 @@ class EntryTracker:
         self.channel.send("entry", message)
 
     def _finish(self, call: Call, value: Any) -> None:
-        with raw():
+        with raw(), self.encoder.store.still():
             outputs = self.encoder.encode(value)
             changed = {}
             for path, tensor in _paths(call.args, call.kwargs):

@@ -118,7 +118,7 @@ class InputBuilder:
             return self._resized(record, dtype, sizes, variant, generator, inputs, keep)
         flat = shared.get(record.storage)
         if flat is None:
-            flat = self._allocate(self._bytes(record.storage), inputs)
+            flat = self._allocate(self._bytes(record.storage), inputs, own=self._is_own(record.storage))
             shared[record.storage] = flat
         usable = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
         # `as_strided` counts its offset from the start of the allocation, guard included.
@@ -148,10 +148,10 @@ class InputBuilder:
         flat = flat[: flat.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
         return flat.as_strided(record.shape, record.stride, record.offset)
 
-    def _allocate(self, data: Any, inputs: Inputs) -> Any:
-        """New memory holding `data` (uint8), on the device, between guards where asked."""
+    def _allocate(self, data: Any, inputs: Inputs, *, own: bool) -> Any:
+        """New memory holding `data` (uint8), on the device, between guards where asked; `own` data is nobody else's."""
         if not self._guarded:
-            return data.to(self._device, copy=self._recorded is not None)
+            return data.to(self._device, copy=not own)
         whole = torch.full((data.numel() + 2 * GUARD_BYTES,), _GUARD, dtype=torch.uint8, device=self._device)
         inner = whole[GUARD_BYTES : GUARD_BYTES + data.numel()]
         inner.copy_(data)
@@ -165,6 +165,10 @@ class InputBuilder:
         if number not in self._recorded:
             self._recorded[number] = self._read(number).to(self._device)
         return self._recorded[number]
+
+    def _is_own(self, number: int) -> bool:
+        """Whether `_bytes` makes its answer anew: a copy would touch every page of a buffer of which few are in use."""
+        return self._recorded is None and self._workload.storages[number].page_key is not None
 
     def _read(self, number: int) -> Any:
         storage = self._workload.storages[number]
@@ -192,7 +196,7 @@ class InputBuilder:
         for d in reversed(order):
             strides[d] = step
             step *= shape[d]
-        flat = self._allocate(torch.zeros(step * dtype.itemsize, dtype=torch.uint8), inputs)
+        flat = self._allocate(torch.zeros(step * dtype.itemsize, dtype=torch.uint8), inputs, own=True)
         tensor = flat.view(dtype).as_strided(shape, strides)
         if keep:
             return tensor
@@ -220,9 +224,12 @@ class InputBuilder:
         return receiver, args, kwargs, grads
 
 
-def _uint8(data: Any) -> Any:
-    """A copy of bytes as a tensor. torch reads no empty buffer: one of no elements, or memory that nothing touched."""
-    return torch.frombuffer(bytearray(data), dtype=torch.uint8) if len(data) else torch.empty(0, dtype=torch.uint8)
+def _uint8(data: memoryview) -> Any:
+    """Bytes as a tensor, those of a mapped file as they lie there. torch reads no empty buffer: one of no elements, or
+    memory that nothing touched."""
+    if not data.nbytes:
+        return torch.empty(0, dtype=torch.uint8)
+    return torch.frombuffer(bytearray(data) if data.readonly else data, dtype=torch.uint8)
 
 
 def write(tensor: Any, values: Any) -> None:

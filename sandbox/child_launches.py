@@ -84,9 +84,12 @@ class LaunchRecorder:
             number = self.count
             self.count += 1
             self.launched.add(fn.__name__)
-            self._send_launch(number, fn, bound, options, with_grid, around)
-            compiled = self._compile_all(number, fn, args, kwargs, with_grid)
-            answer = self._execute(number, fn, args, kwargs, bound, with_grid, compiled, native)
+            with self.encoder.store.still():
+                self._send_launch(number, fn, bound, options, with_grid, around)
+                compiled = self._compile_all(number, fn, args, kwargs, with_grid)
+                with raw():
+                    before = {n: (t, self.encoder.store.digest(t)) for n, t in _tensors(bound)}
+            answer = self._execute(number, fn, args, kwargs, before, with_grid, compiled, native)
         return answer if answer is not None else StandInKernel(self, fn, bound, options, compiled)
 
     def _wanted(self, fn: Any, bound: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
@@ -237,14 +240,11 @@ class LaunchRecorder:
         fn: Any,
         args: Any,
         kwargs: Mapping[str, Any],
-        bound: Mapping[str, Any],
+        before: Mapping[str, tuple[Any, str | None]],
         grid: tuple[int, int, int],
         compiled: Compiled | CompileError | None,
         native: Callable[[], Any],
     ) -> Any:
-        tensors = dict(_tensors(bound))
-        with raw():
-            before = {n: self.encoder.store.digest(t) for n, t in tensors.items()}
         budget = self.stopwatch.budget_s(self.limits.launch_s)
         answer: list[Any] = []
         pending = PendingLaunch(fn, args, kwargs, grid, compiled, self.targets[0], lambda: answer.append(native()))
@@ -265,10 +265,10 @@ class LaunchRecorder:
         elapsed = time.monotonic() - started
         written, after = {}, {}
         if status == "executed":
-            with raw():
-                for name, tensor in tensors.items():
+            with raw(), self.encoder.store.still():
+                for name, (tensor, known) in before.items():
                     digest = self.encoder.store.digest(tensor)
-                    written[name] = None if digest is None else digest != before[name]
+                    written[name] = None if digest is None else digest != known
                     if written[name]:
                         after[name] = self.encoder.store.record(tensor)
         execution = {

@@ -81,16 +81,16 @@ class ClaimedWriter(FrameWriter):
     waiting: list[tuple[str, Mapping[str, Any], bytes]] = field(default_factory=list)
     lost: bool = False
 
-    def send(self, kind: str, data: Mapping[str, Any], blob: bytes | memoryview = b"") -> None:
+    def send(self, kind: str, data: Mapping[str, Any], *blob: bytes | memoryview) -> None:
         if self.lost or self.getpid() != self.pid:
             return
         if self.fd < 0:
             if kind != "launch":
-                self.waiting.append((kind, dict(data), bytes(blob)))
+                self.waiting.append((kind, dict(data), b"".join(blob)))
                 return
             self._claim()
         if not self.lost:
-            FrameWriter.send(self, kind, data, blob)
+            FrameWriter.send(self, kind, data, *blob)
 
     def _claim(self) -> None:
         try:

@@ -35,7 +35,8 @@ from sandbox.compile_cache import CompileCache
 from sandbox.frames import FrameWriter
 from sandbox.harness import Job
 from sandbox.target import load_target
-from sandbox.workload import EntryCall, StoredWorkload, launch_place, load_workload
+from sandbox.tensor_file import TensorFile
+from sandbox.workload import EntryCall, StoredWorkload, launch_place, load_workload, parse
 
 POISON_BYTE = 0xFF
 """Every byte of memory allocated without a value: a NaN in each floating type, an unlikely number in each integer."""
@@ -102,7 +103,7 @@ class TrialRun:
         self.seed = int(options["seed"])
         self.gpu = job.executor == "gpu"
         self.files = {str(p): p.read_text(encoding="utf-8") for p in job.folder.rglob("*.py")}
-        self.stored: StoredWorkload = load_workload(job.folder.parent)
+        self.stored = _given(job.folder.parent, options.get("tensors"))
         self.watch = Watch(child_torch.lies_in_host_memory if self.gpu else child_torch.is_host)
         self.mode = child_torch.DeviceMode()
         self.recorder = self._install()
@@ -158,6 +159,7 @@ class TrialRun:
                 self._send(number, {"skipped": f"{type(e).__name__}: {e}"})
         module = self._import()
         for number, inputs in enumerate(prepared):
+            prepared[number] = None  # large ones do not stay for the whole run
             if inputs is not None and module is not None:
                 step = self.steps[number]
                 device_lock.breathe()
@@ -220,8 +222,9 @@ class TrialRun:
         report: dict[str, Any] = {"shuffled": shuffle}
         results: list[tuple[str, Any]] = []
         with raw():
-            before = {p: contents(t) for p, t in seen.items()}
-            given = {p: hashlib.sha256(_flat(t)).hexdigest() for p, t in seen.items()}
+            before = contents_of(seen)
+            named = seen if step.get("name_inputs") else {}
+            given = {p: hashlib.sha256(_flat(t)).hexdigest() for p, t in named.items()}
         torch.manual_seed(int(step["variant"]["seed"]) + 1)
         try:
             value = self._enter(builder, module, inputs)
@@ -235,7 +238,7 @@ class TrialRun:
         finally:
             self.watch.on = False
         with raw():
-            changed = [p for p, t in seen.items() if not same_contents(t, before[p])]
+            changed = changed_since(seen, before)
             wanted = {*changed, *map(str, step.get("watch", ()))}
             results += [(p, t) for p, t in seen.items() if p in wanted and not p.startswith("grads.")]
             results += [(f"{p}.grad", t.grad) for p, t in seen.items() if t.is_leaf and t.grad is not None]
@@ -262,12 +265,12 @@ class TrialRun:
         digests: Mapping[str, str], inputs: Inputs,
     ) -> None:  # fmt: skip
         listing: list[dict[str, Any]] = []
-        blob = bytearray()
+        blobs: list[memoryview] = []
         given = {t.untyped_storage().data_ptr() for t in inputs.tensors.values()}
         for place, value in results:
             if isinstance(value, torch.Tensor):
                 exact = type(value) in (torch.Tensor, torch.nn.Parameter)
-                data = b"" if not exact else _elements(value)
+                data = memoryview(_flat(value) if exact else b"")
                 dtype = str(value.dtype).removeprefix("torch.") if exact else f"subclass {type(value).__name__}"
                 listing.append(
                     {
@@ -275,10 +278,10 @@ class TrialRun:
                         "dtype": dtype,
                         "shape": list(value.shape),
                         "stride": list(value.stride()),
-                        "nbytes": len(data),
+                        "nbytes": data.nbytes,
                     }
                 )
-                blob += data
+                blobs.append(data)
                 self.watch.orderings.returned(value)
                 if place.startswith("output") and exact and value.untyped_storage().data_ptr() not in given:
                     self.kept.append((number, value, _digest(value)))
@@ -289,7 +292,7 @@ class TrialRun:
         report |= {
             "results": listing,
             "changed": changed,
-            "inputs": hashlib.sha256("".join(sorted(f"{k}={v}" for k, v in digests.items())).encode()).hexdigest(),
+            "inputs": _joined(digests),
             "launches": [dataclasses.asdict(n) for n in self.recorder.notes],
             "torch": self.watch.names,
             "orderings": self.watch.orderings.found,
@@ -298,10 +301,23 @@ class TrialRun:
             "broken_guards": inputs.broken_guards(),
             "config": self.recorder.forced_config,
         }
-        self._send(number, report, bytes(blob))
+        self._send(number, report, *blobs)
 
-    def _send(self, number: int, report: Mapping[str, Any], blob: bytes = b"") -> None:
-        self.channel.send("trial", {"step": number, "report": dict(report)}, blob)
+    def _send(self, number: int, report: Mapping[str, Any], *blobs: memoryview) -> None:
+        self.channel.send("trial", {"step": number, "report": dict(report)}, *blobs)
+
+
+def _joined(digests: Mapping[str, str]) -> str:
+    """One digest of many; empty where there are none."""
+    text = "".join(sorted(f"{k}={v}" for k, v in digests.items()))
+    return hashlib.sha256(text.encode()).hexdigest() if text else ""
+
+
+def _given(folder: Path, descriptor: int | None) -> StoredWorkload:
+    """The workload: all of it in the folder, or its bytes in what `tensor_file.sealed` made."""
+    if descriptor is None:
+        return load_workload(folder)
+    return StoredWorkload(parse((folder / "workload.json").read_bytes()), TensorFile.of_descriptor(descriptor))
 
 
 def _device() -> dict[str, str]:
@@ -343,10 +359,6 @@ def _flat(tensor: Any) -> Any:
     return (plain.to(torch.uint8) if plain.dtype == torch.bool else plain).view(torch.uint8).numpy()
 
 
-def _elements(tensor: Any) -> bytes:
-    return bytes(_flat(tensor).tobytes())
-
-
 def contents(tensor: Any) -> Any:
     """What the tensor's memory holds now, for `same_contents`: a copy where it lies on a GPU, else a digest."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not _is_cuda(tensor):
@@ -360,6 +372,31 @@ def same_contents(tensor: Any, known: Any) -> bool:
         return _digest(tensor) == known
     now = _memory_of(tensor)
     return bool(now.numel() == known.numel() and _equal(now, known))
+
+
+def contents_of(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    """`contents` by path; memory that several tensors lie in is looked at once."""
+    known: dict[Any, Any] = {}
+    found = {}
+    for path, tensor in tensors.items():
+        place = type(tensor), storage_of(tensor)
+        if place not in known:
+            known[place] = contents(tensor)
+        found[path] = known[place]
+    return found
+
+
+def changed_since(tensors: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """Paths of the tensors whose memory no longer holds what `contents_of` found."""
+    same: dict[Any, bool] = {}
+    found = []
+    for path, tensor in tensors.items():
+        place = type(tensor), storage_of(tensor), id(before[path])
+        if place not in same:
+            same[place] = same_contents(tensor, before[path])
+        if not same[place]:
+            found.append(path)
+    return found
 
 
 def _memory_of(tensor: Any) -> Any:

@@ -13,6 +13,7 @@ import hashlib
 import os
 import types
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -161,8 +162,28 @@ class SnapshotStore:
         """Number of a storage to the moment and the address it was last handed out for."""
         self._left_bytes = limits.stored_bytes
         self._next = 0
+        self._still: dict[tuple[int, int], tuple[Any, Memory]] | None = None
+        """What was read in `still`, and the tensor, whose address is then nobody else's."""
         self.is_host: Callable[[Any], bool] = lambda tensor: False
         """Set by the torch mode: whether a tensor counts as lying in host memory."""
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Nothing of the user's runs inside, so each storage is read once: its contents stay what they are."""
+        around = self._still
+        self._still = {} if around is None else around
+        try:
+            yield
+        finally:
+            self._still = around
+
+    def _read(self, tensor: Any) -> Memory:
+        if self._still is None:
+            return read_memory(tensor, self._limits.storage_bytes)
+        place = storage_of(tensor)
+        if place not in self._still:
+            self._still[place] = tensor, read_memory(tensor, self._limits.storage_bytes)
+        return self._still[place][1]
 
     def moment(self) -> None:
         """From here on tensors are recorded that exist side by side: equal contents at two addresses get two numbers.
@@ -173,12 +194,12 @@ class SnapshotStore:
 
     def digest(self, tensor: Any) -> str | None:
         """Identifies the storage's contents now; None when it is too large to compare."""
-        return read_memory(tensor, self._limits.storage_bytes).digest
+        return self._read(tensor).digest
 
     def record(self, tensor: Any) -> dict[str, Any]:
         """A `TensorRecord` as JSON, its storage sent when it is new."""
         with raw():
-            memory = read_memory(tensor, self._limits.storage_bytes)
+            memory = self._read(tensor)
             dtype = str(_dtype(tensor)).removeprefix("torch.")
             return {
                 "dtype": dtype,

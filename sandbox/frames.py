@@ -28,14 +28,16 @@ class FrameWriter:
     write: Callable[[int, Any], int] = os.write
     getpid: Callable[[], int] = os.getpid
 
-    def send(self, kind: str, data: Mapping[str, Any], blob: bytes | memoryview = b"") -> None:
+    def send(self, kind: str, data: Mapping[str, Any], *blob: bytes | memoryview) -> None:
+        """One message; the parts of its block of bytes follow each other without being joined here."""
         if self.getpid() != self.pid:
             return
         text = json.dumps({"t": kind, **data}, separators=(",", ":")).encode()
-        view = memoryview(blob).cast("B") if len(blob) else memoryview(b"")
+        views = [memoryview(part).cast("B") for part in blob if len(part)]
         with self.lock:
-            self._all(memoryview(_HEAD.pack(len(text), view.nbytes) + text))
-            self._all(view)
+            self._all(memoryview(_HEAD.pack(len(text), sum(v.nbytes for v in views)) + text))
+            for view in views:
+                self._all(view)
 
     def _all(self, view: memoryview) -> None:
         while view.nbytes:
@@ -52,34 +54,44 @@ class FrameReader:
 
     on_frame: Callable[[str, dict[str, Any], bytes], None]
     max_blob_bytes: int
-    buffer: bytearray = field(default_factory=bytearray)
     broken: str | None = None
+    _parts: list[bytes] = field(default_factory=list)
+    _held: int = 0
+    _wanted: int = _HEAD.size
+    """Bytes without which the next message is not whole: only then are the parts looked at, and joined."""
 
     def feed(self, data: bytes) -> None:
         if self.broken is not None:
             return
-        self.buffer += data
+        self._parts.append(data)
+        self._held += len(data)
+        if self._held < self._wanted:
+            return
+        whole = memoryview(b"".join(self._parts))
+        position = 0
         try:
-            while self._next():
-                pass
+            while taken := self._next(whole[position:]):
+                position += taken
         except BrokenFrames as e:
             self.broken = str(e)
-            self.buffer.clear()
+            position = len(whole)
+        rest = bytes(whole[position:])
+        self._parts, self._held = [rest], len(rest)
 
-    def _next(self) -> bool:
-        if len(self.buffer) < _HEAD.size:
-            return False
-        json_bytes, blob_bytes = _HEAD.unpack_from(self.buffer)
+    def _next(self, view: memoryview) -> int:
+        """Hand out the message that `view` begins with; its length, or 0 where it is not whole."""
+        self._wanted = _HEAD.size
+        if len(view) < _HEAD.size:
+            return 0
+        json_bytes, blob_bytes = _HEAD.unpack_from(view)
         if json_bytes > MAX_JSON_BYTES or blob_bytes > self.max_blob_bytes:
             raise BrokenFrames("a message is longer than allowed")
-        end = _HEAD.size + json_bytes + blob_bytes
-        if len(self.buffer) < end:
-            return False
-        view = memoryview(self.buffer)
+        end = int(_HEAD.size + json_bytes + blob_bytes)
+        if len(view) < end:
+            self._wanted = end
+            return 0
         text = bytes(view[_HEAD.size : _HEAD.size + json_bytes])
         blob = bytes(view[_HEAD.size + json_bytes : end])
-        view.release()
-        del self.buffer[:end]
         try:
             data = json.loads(text)
             kind = data.pop("t")
@@ -91,4 +103,4 @@ class FrameReader:
             self.on_frame(kind, data, blob)
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise BrokenFrames(f"a message of kind {kind[:40]} does not fit: {type(e).__name__}") from None
-        return True
+        return end

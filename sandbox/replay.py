@@ -5,10 +5,8 @@ The child never holds the recorded outputs, so a candidate cannot copy them; com
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
@@ -18,7 +16,7 @@ from sandbox.capture import choose_executor, run_child, second_chance
 from sandbox.isolation import Ended, Limits
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from sandbox.tensor_file import TensorFile, subset, write_tensor_file
+from sandbox.tensor_file import TensorFile, sealed
 from sandbox.workload import (
     EntryCall,
     Execution,
@@ -141,10 +139,7 @@ def replay(
         "options": options,
     }
     keys = [k for n in needed if n in by_id for k in (by_id[n].key, by_id[n].page_key) if k is not None]
-    with tempfile.TemporaryDirectory(prefix="wavesmith-inputs-") as name:
-        path = Path(name) / "inputs.safetensors"
-        write_tensor_file(path, subset(stored.tensors, keys))
-        assembly, ended, failure = run_child(job, kernel, None, limits, {"inputs.safetensors": path})
+    assembly, ended, failure = run_child(job, kernel, None, limits, tensors=sealed(stored.tensors, keys))
     return _assembled(assembly, ended, failure)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import mmap
+import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +29,7 @@ DTYPE_BYTES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TensorFile(Mapping[str, memoryview]):
     """Tensor name to its little-endian bytes; `dtypes` holds the format's dtype names. Every tensor is 1-D."""
 
@@ -44,13 +47,25 @@ class TensorFile(Mapping[str, memoryview]):
 
     @classmethod
     def open(cls, path: Path) -> TensorFile:
-        """Map a file; nothing is read until it is used. Raises `InputError` when it is not a safetensors file."""
+        """Map a file; nothing is read until it is used, and what is written to the views stays in this process.
+
+        Raises `InputError` when it is not a safetensors file.
+        """
         if not path.is_file():
             raise InputError("the tensor file is missing.", file=path, remedy="Capture the workload again.")
         if path.stat().st_size < 8:
             raise InputError("not a safetensors file.", file=path, remedy="Capture the workload again.")
         with path.open("rb") as handle:
-            whole = memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
+            whole = memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY))
+        return cls._parsed(whole, path)
+
+    @classmethod
+    def of_descriptor(cls, descriptor: int) -> TensorFile:
+        """Map what `sealed` made, as `open` does."""
+        return cls._parsed(memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)), Path("the inputs"))
+
+    @classmethod
+    def _parsed(cls, whole: memoryview, path: Path) -> TensorFile:
         length = int.from_bytes(whole[:8], "little")
         data: dict[str, memoryview] = {}
         dtypes: dict[str, str] = {}
@@ -74,6 +89,13 @@ class TensorFile(Mapping[str, memoryview]):
 
 def write_tensor_file(path: Path, tensors: TensorFile) -> None:
     """Write `tensors` as a safetensors file, atomically."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as out:
+        _write(out.fileno(), tensors)
+    partial.rename(path)
+
+
+def _write(descriptor: int, tensors: TensorFile) -> None:
     header: dict[str, object] = {}
     position = 0
     for name, view in tensors.items():
@@ -83,13 +105,42 @@ def write_tensor_file(path: Path, tensors: TensorFile) -> None:
         position += view.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as out:
-        out.write(len(text).to_bytes(8, "little"))
-        out.write(text)
-        for view in tensors.values():
-            out.write(view)
-    partial.rename(path)
+    for part in (memoryview(len(text).to_bytes(8, "little") + text), *tensors.values()):
+        left = part.cast("B") if part.nbytes else part
+        while left.nbytes:  # a signal is heard between two pieces
+            left = left[os.write(descriptor, left[:_PIECE_BYTES]) :]
+
+
+_PIECE_BYTES = 64 << 20
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+_sealed: dict[tuple[int, tuple[str, ...]], int] = {}
+"""Descriptors by (address of a `TensorFile`, names), as long as that lives."""
+
+
+def sealed(tensors: TensorFile, names: Iterable[str]) -> int:
+    """The named tensors as a safetensors file in memory that nobody can write to any more, for child processes to map.
+
+    A descriptor, the same for the same question as long as `tensors` lives: a job asks for every one of its children,
+    and inputs can be gigabytes. Raises `OSError` where the memory is not there.
+    """
+    # Wide types first: then each lies where its type wants to lie.
+    names = sorted(set(names), key=lambda name: (-DTYPE_BYTES[tensors.dtypes.get(name, "U8")], name))
+    key = id(tensors), tuple(names)
+    if key not in _sealed:
+        descriptor = os.memfd_create("inputs.safetensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            _write(descriptor, subset(tensors, names))
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        _sealed[key] = descriptor
+        weakref.finalize(tensors, _forget, key)
+    return _sealed[key]
+
+
+def _forget(key: tuple[int, tuple[str, ...]]) -> None:
+    os.close(_sealed.pop(key))
 
 
 def subset(tensors: TensorFile, names: Iterable[str]) -> TensorFile:

@@ -56,8 +56,9 @@ def run_baseline(plan: Sequence[PlannedCall], executor: str, run: Run) -> Trial:
 def _interpreted(plan: Sequence[PlannedCall], executor: str, run: Run) -> Trial:
     requests: list[Request] = []
     for call in plan:
-        requests.append(_plain(call))
-        if (call.known or not call.recorded) and not (call.recorded and call.dear):
+        asked_wide = (call.known or not call.recorded) and not (call.recorded and call.dear)
+        requests.append(_plain(call, name_inputs=asked_wide))
+        if asked_wide:
             requests.append(Request(call.step, call.number, wide=True))
             if call.recorded or call.dear:
                 requests.append(Request(call.step, call.number, order="reversed"))
@@ -70,10 +71,12 @@ def _on_gpu(plan: Sequence[PlannedCall], run: Run) -> Trial:
     ordered = sorted(answerable, key=lambda c: _FIRST.get(c.step.variant.kind, 2))
     wide = [Request(c.step, c.number, wide=True) for c in ordered]
     answered = [c for c in run(wide, "interpreter", _ORACLE_WALL_S).calls if c.executed and c.error is None]
+    named = {c.request.number for c in answered}
     inside = {c.request.number for c in answered if not c.findings}
     asked = [c for c in plan if c.recorded or c.number in inside or (c.step.variant.kind == "seed" and _safe(c))]
     for chosen in (asked, [c for c in asked if c.recorded]):
-        trial = run([_plain(c) for c in chosen] + _again(chosen, on_gpu=True), "gpu", math.inf)
+        plain = [_plain(c, name_inputs=c.number in named) for c in chosen]
+        trial = run(plain + _again(chosen, on_gpu=True), "gpu", math.inf)
         if trial.failure is None:
             break
     return replace(trial, calls=trial.calls + tuple(answered))
@@ -84,8 +87,8 @@ def _safe(call: PlannedCall) -> bool:
     return not call.step.variant.permute
 
 
-def _plain(call: PlannedCall) -> Request:
-    return Request(call.step, call.number, compile=call.recorded, execute=not call.hopeless)
+def _plain(call: PlannedCall, *, name_inputs: bool) -> Request:
+    return Request(call.step, call.number, compile=call.recorded, execute=not call.hopeless, name_inputs=name_inputs)
 
 
 def _again(plan: Sequence[PlannedCall], *, on_gpu: bool = False) -> list[Request]:

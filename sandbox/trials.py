@@ -7,10 +7,8 @@ does not parse is dropped, and what is missing counts against the program.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from sandbox.correctness import Results, TensorValue, Value
 from sandbox.isolation import Ended, Limits
 from sandbox.kernel import Kernel
 from sandbox.target import Target
-from sandbox.tensor_file import subset
+from sandbox.tensor_file import sealed, subset
 from sandbox.variants import Step
 from sandbox.workload import (
     Argument,
@@ -32,7 +30,7 @@ from sandbox.workload import (
     StorageRecord,
     StoredWorkload,
     TensorRecord,
-    save,
+    dumped,
 )
 from sandbox.workload import Value as Recorded
 
@@ -62,6 +60,8 @@ class Request:
     """Order of waves in the emulator: `lockstep`, `sequential`, `reverse`, `random:SEED`."""
     shuffle: bool = False
     """Made once more with random orders where its host code puts integers in order."""
+    name_inputs: bool = False
+    """Say which inputs it was given (`Call.inputs_digest`), as every `wide` call does, which it is compared with."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -76,6 +76,7 @@ class Request:
             "watch": list(self.watch),
             "schedule": self.schedule,
             "shuffle": self.shuffle,
+            "name_inputs": self.name_inputs or self.wide,
         }
 
 
@@ -209,10 +210,10 @@ def run_trial(
         "options": {"steps": [r.to_json() for r in requests], "seed": seed},
         "device": device,
     }
-    with tempfile.TemporaryDirectory(prefix="wavesmith-") as name:
-        folder = save(inputs_only(stored), Path(name))
-        files = {p.name: p for p in folder.iterdir()}
-        assembly, ended, failure = run_child(job, kernel, None, limits, files)
+    given = inputs_only(stored)
+    tensors = sealed(stored.tensors, given.tensors)
+    files = {"workload.json": dumped(given.workload)}
+    assembly, ended, failure = run_child(job, kernel, None, limits, files=files, tensors=tensors)
     return _trial(assembly, ended, failure, requests, executor)
 
 
@@ -344,7 +345,7 @@ def _error(data: Mapping[str, Any]) -> ProgramError:
 
 def _results(listing: Sequence[Mapping[str, Any]], blob: bytes) -> dict[str, Value]:
     found: dict[str, Value] = {}
-    position = 0
+    position, view = 0, memoryview(blob)
     for item in listing:
         place = str(item["place"])
         if "dtype" not in item:
@@ -352,12 +353,12 @@ def _results(listing: Sequence[Mapping[str, Any]], blob: bytes) -> dict[str, Val
             continue
         shape = tuple(int(n) for n in item["shape"])
         size = int(item["nbytes"])
-        found[place] = _tensor(str(item["dtype"]), shape, item["stride"], blob[position : position + size])
+        found[place] = _tensor(str(item["dtype"]), shape, item["stride"], view[position : position + size])
         position += size
     return found
 
 
-def _tensor(dtype: str, shape: tuple[int, ...], stride: Sequence[int], data: bytes) -> TensorValue:
+def _tensor(dtype: str, shape: tuple[int, ...], stride: Sequence[int], data: memoryview) -> TensorValue:
     """A tensor from its elements' bytes; bytes that do not fit its shape give a value that equals no other."""
     kind = "uint8" if dtype.startswith("float8") else _BITS.get(dtype, dtype)
     strides = tuple(int(n) for n in stride)

@@ -364,8 +364,13 @@ def save(stored: StoredWorkload, folder: Path) -> Path:
     """Write the folder (created where missing); returns it. Compile results are left out: they can be made again."""
     folder.mkdir(parents=True, exist_ok=True)
     write_tensor_file(folder / "tensors.safetensors", stored.tensors)
-    (folder / "workload.json").write_bytes(_adapter().dump_json(stored.workload, indent=1))
+    (folder / "workload.json").write_bytes(dumped(stored.workload))
     return folder
+
+
+def dumped(workload: Workload) -> bytes:
+    """A workload as JSON; inverse of `parse`."""
+    return bytes(_adapter().dump_json(workload, indent=1))
 
 
 def load_workload(folder: Path) -> StoredWorkload:

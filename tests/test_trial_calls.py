@@ -66,6 +66,9 @@ def test_large_inputs_go_to_the_gpu_alone_and_much_smaller_ones_to_both() -> Non
     assert all(v.reduced for v in on_gpu if v.kind == "sizes")
     assert [r.step.variant.kind for _, r in asked if r.again] == ["recorded", "seed"]
     assert precise == len(interpreted) and answered > precise
+    plain = [r for executor, r in asked if executor == "gpu" and not r.again]
+    compared = {r.number for r in interpreted}
+    assert all(r.name_inputs == (r.number in compared) for r in plain), "gigabytes are not named without need"
 
 
 def test_small_inputs_are_answered_in_higher_precision_and_repeated_on_the_gpu() -> None:

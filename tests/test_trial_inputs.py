@@ -215,3 +215,63 @@ def test_a_change_of_memory_is_seen_bit_by_bit(on_gpu: bool, monkeypatch: pytest
     assert child_trials.same_contents(empty, child_trials.contents(empty))
     before = child_trials.contents(grown)
     assert not child_trials.same_contents(grown.resize_(9), before)
+
+
+def test_memory_of_several_tensors_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sandbox import child_trials
+
+    looked: list[int] = []
+    real = child_trials.read_memory
+    monkeypatch.setattr(child_trials, "read_memory", lambda t, n: looked.append(t.data_ptr()) or real(t, n))
+    both, other = torch.arange(12.0), torch.zeros(3)
+    tensors = {"k": both[:6], "v": both[6:], "o": other}
+    before = child_trials.contents_of(tensors)
+    assert len(looked) == 2
+    other[0] = 1
+    assert child_trials.changed_since(tensors, before) == ["o"]
+    assert len(looked) == 4
+    both[7] = -1
+    assert child_trials.changed_since(tensors, before) == ["k", "v", "o"], "one storage, both tensors"
+    grown = {"k": both[:6], "v": torch.arange(99.0), "o": other}
+    before = child_trials.contents_of(grown)
+    grown["v"].set_(both[6:])
+    assert child_trials.changed_since(grown, before) == ["v"], "it lies elsewhere now, where something else lies"
+
+
+def test_what_a_program_does_to_its_inputs_stays_there() -> None:
+    """Children map one file, and a call is built several times from it."""
+    from sandbox.child_inputs import InputBuilder
+    from sandbox.tensor_file import sealed
+
+    kept = stored(DATA, ENTRY)
+    given = TensorFile.of_descriptor(sealed(kept.tensors, kept.tensors))
+    builder = InputBuilder(kept.workload, given, "cpu", guarded=False)
+    first, second = (builder.build(ENTRY, RECORDED.to_json()) for _ in range(2))
+    for tensor in first.tensors.values():
+        tensor.fill_(77)
+    again = builder.build(ENTRY, RECORDED.to_json())
+    for path, tensor in second.tensors.items():
+        assert not (tensor == 77).any()
+        assert torch.equal(tensor, again.tensors[path])
+
+
+def test_what_does_not_change_is_recorded_with_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sandbox import child_values
+    from sandbox.frames import FrameWriter
+    from sandbox.isolation import Limits
+
+    read: list[int] = []
+    real = child_values.read_memory
+    monkeypatch.setattr(child_values, "read_memory", lambda t, n: read.append(t.data_ptr()) or real(t, n))
+    store = child_values.SnapshotStore(FrameWriter(-1, write=lambda fd, data: len(data)), Limits())
+    both = torch.arange(12.0)
+    with store.still():
+        digests = {store.digest(both[:6]), store.digest(both[6:])}
+        with store.still():
+            numbers = {store.record(both[:6])["storage"], store.record(both)["storage"]}
+        assert (len(digests), len(numbers), len(read)) == (1, 1, 1)
+    both[0] = 5
+    with store.still():
+        assert store.digest(both) not in digests
+        assert store.record(both)["storage"] not in numbers
+    assert len(read) == 2

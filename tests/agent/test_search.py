@@ -237,6 +237,47 @@ def test_the_budget_ends_the_search_with_what_was_found() -> None:
     assert conclusion.outcome is Outcome.IMPROVED
 
 
+@pytest.mark.parametrize(
+    ("wall_s", "kept", "tried"),
+    [
+        (165, "start", 6),  # 60 s and five times 20 s; what is left is less than another takes
+        (179, "start", 6),
+        (180, "start", 7),
+    ],
+)
+def test_a_search_does_not_begin_what_its_budget_cannot_hold(wall_s: float, kept: str, tried: int) -> None:
+    now = [0.0]
+
+    class Slow(Script):
+        def judge(self, baseline: Measurement, proposal: Proposal) -> Judgement:
+            now[0] += 20 if self.judged else 60  # the first runs the user's file as well
+            return super().judge(baseline, proposal)
+
+    script = Slow(list("abcdefgh"), {})
+    progress, budget = Progress(lambda event: None), Budget(wall_s=wall_s)
+    found = Search(script.measure(START), script, script, budget, progress, clock=lambda: now[0]).run()
+    assert (found.best.kernel.source, len(found.attempts)) == (kept, tried)
+    assert now[0] <= wall_s and f"{wall_s} s" in found.stopped
+
+
+def test_time_is_kept_for_judging_the_whole() -> None:
+    now = [0.0]
+
+    class Slow(Script):
+        def judge(self, baseline: Measurement, proposal: Proposal) -> Judgement:
+            now[0] += 20
+            return super().judge(baseline, proposal)
+
+    good = {"start a": accepted(), "start a b": accepted(), "start a b c": accepted(), "start a b c d": accepted()}
+    script = Slow(list("abcd"), good)
+    budget = Budget(wall_s=90)
+    found = Search(
+        script.measure(START), script, script, budget, Progress(lambda event: None), clock=lambda: now[0]
+    ).run()
+    assert found.best.kernel.source == "start a b c" and script.judged[-1] == ("start", "start a b c")
+    assert now[0] == 80 and "90 s" in found.stopped
+
+
 def test_what_is_built_on_an_invisible_edit_is_invisible_too() -> None:
     class Options(Script):
         flags: list[tuple[str, bool]] = []  # noqa: RUF012 - one search

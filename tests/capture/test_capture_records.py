@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
+import mmap
 import os
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 
 from sandbox.errors import InputError
 from sandbox.frames import FrameReader, FrameWriter
-from sandbox.tensor_file import TensorFile, write_tensor_file
+from sandbox.tensor_file import TensorFile, sealed, write_tensor_file
 from sandbox.workload import (
     EntryCall,
     HarnessOutcome,
@@ -51,6 +54,18 @@ def test_frames_survive_any_cut(messages, step):
     assert [(d["text"], b) for _, d, b in frames] == messages
 
 
+def test_a_block_of_bytes_may_come_in_parts():
+    read_fd, write_fd = os.pipe()
+    parts = (b"ab", b"", memoryview(bytearray(range(8))).cast("I"))
+    FrameWriter(write_fd).send("m", {"n": 1}, *parts)
+    os.close(write_fd)
+    frames: list = []
+    target = reader(frames)
+    target.feed(os.read(read_fd, 65536))
+    os.close(read_fd)
+    assert frames == [("m", {"n": 1}, b"ab" + bytes(range(8)))]
+
+
 @given(st.binary(min_size=12, max_size=400))
 def test_garbage_on_the_pipe_is_no_fault(data):
     frames: list = []
@@ -64,6 +79,31 @@ def test_a_message_longer_than_allowed_ends_the_reading():
     target = reader([], 1000)
     target.feed((2).to_bytes(4, "little") + (1 << 60).to_bytes(8, "little") + b"{}")
     assert target.broken == "a message is longer than allowed"
+
+
+def test_what_children_are_given_is_written_once_and_never_again():
+    data = {"odd": memoryview(b"abc"), "wide": memoryview(bytes(range(16))), "other": memoryview(b"secret")}
+    tensors = TensorFile(data, {"odd": "U8", "wide": "F64", "other": "U8"})
+    descriptor = sealed(tensors, ["odd", "wide"])
+    assert sealed(tensors, ["wide", "odd", "odd"]) == descriptor
+    given = TensorFile.of_descriptor(descriptor)
+    assert {name: bytes(view) for name, view in given.items()} == {"odd": b"abc", "wide": bytes(range(16))}
+    address = ctypes.addressof(ctypes.c_char.from_buffer(given["wide"]))
+    assert address % 8 == 0, "a kernel may load whole elements"
+    for write in (
+        lambda: os.pwrite(descriptor, b"x", 20),
+        lambda: os.ftruncate(descriptor, 0),
+        lambda: os.pwrite(os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR), b"x", 20),
+        lambda: mmap.mmap(descriptor, 0, access=mmap.ACCESS_WRITE),
+        lambda: fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, 0),
+    ):
+        with pytest.raises(OSError, match="not permitted"):
+            write()
+    given["odd"][0] = 0
+    assert bytes(TensorFile.of_descriptor(descriptor)["odd"]) == b"abc", "what a process writes stays with it"
+    del tensors
+    with pytest.raises(OSError):
+        os.fstat(descriptor)
 
 
 def test_tensor_file_is_safetensors(tmp_path):
