@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sandbox.kernel import Kernel
+from sandbox.limits import LimitKind
 from sandbox.profiler.metrics import Profile
 from sandbox.verdict import (
     Accepted,
@@ -32,6 +33,8 @@ class Failure:
     message: str
     line: int | None = None
     source_line: str | None = None
+    limit_kind: LimitKind | None = None
+    """Which launch limit of the target is broken; None where it is none, or not known."""
 
     @property
     def sentence(self) -> str:
