@@ -82,6 +82,7 @@ class SandboxBench:
         expects = _expectations(proposal)
         if (
             proposal.needs_timing
+            or not proposal.expects
             or not _all_static(baseline, expects)
             or baseline.profiles.keys() != after.profiles.keys()
         ):

@@ -99,7 +99,7 @@ class Proposal:
     invisible: bool = False
     """The interpreter ignores this edit, or one it is built on, so that it cannot vouch for the program."""
     expects: tuple[str, ...] = ()
-    """`metric direction` pairs that must move."""
+    """`metric direction` pairs that must move; without any, whatever got better while nothing else got worse counts."""
     line: int | None = None
     latent: str = ""
     """What it mends that fails on the target although every recorded launch builds; empty for all other edits."""

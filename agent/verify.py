@@ -47,7 +47,7 @@ def verify(request: JobRequest, candidate: Kernel, progress: Progress) -> Verifi
             remedy="Give the candidate of a CUDA file in HIP, of any other file in its own language.",
         )
     with progress.phase(Phase.VALIDATE):
-        proposal = Proposal("candidate", "candidate", "The candidate", "it was given", candidate, needs_timing=True)
+        proposal = Proposal("candidate", "candidate", "The candidate", "it was given", candidate)
         bench, before = bench_for(request, baseline, progress), baseline.measurement
         judgement = bench.judge(before, proposal)
         verdict = judgement.verdict
