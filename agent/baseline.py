@@ -228,10 +228,10 @@ def _config_facts(launch: Launch) -> dict[str, FactValue]:
 def _too_wide(launch: Launch) -> Iterator[Failure]:
     """Configs of the autotuner that were compiled, and whose workgroup has more threads than the target launches."""
     for config in launch.autotune.configs if launch.autotune is not None else ():
-        if config.fits is False and config.reason and "threads per workgroup >" in config.reason:
+        if config.fits is False and config.limit_kind == "threads_per_workgroup":
             values = {**{n: v.value for n, v in config.kwargs.items()}, "num_warps": config.options.get("num_warps")}
             named = ", ".join(f"{n}={v}" for n, v in values.items())
-            yield Failure(launch.kernel, f"config {named}: {config.reason}", launch.line)
+            yield Failure(launch.kernel, f"config {named}: {config.reason}", launch.line, limit_kind=config.limit_kind)
 
 
 def _profile(record: CompileRecord, recording: Recording, target: Target) -> Profile | None:
@@ -245,7 +245,7 @@ def _failure(launch: Launch, record: CompileRecord, recording: Recording) -> Fai
     if record.launches:
         return None
     if record.ok:
-        return Failure(launch.kernel, record.limit or "", launch.call_line)
+        return Failure(launch.kernel, record.limit or "", launch.call_line, limit_kind=record.limit_kind)
     blobs = recording.compiled.get(record.blob)
     error = unpack(blobs) if blobs is not None else None
     source_line = error.source_line if isinstance(error, CompileError) else None

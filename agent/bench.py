@@ -48,27 +48,30 @@ class SandboxBench:
             evaluation = self._emulate(evaluation, baseline.kernel, proposal)
         changes = changes_between(evaluation.baseline_profiles, evaluation.candidate_profiles)
         judgement = Judgement(evaluation.verdict, evaluation.statements, changes, evaluation.doubt)
-        return self._mended(judgement, baseline, proposal) if proposal.latent and baseline.builds else judgement
+        return self._mended(judgement, baseline, proposal) if baseline.builds else judgement
 
     def _mended(self, judgement: Judgement, baseline: Measurement, proposal: Proposal) -> Judgement:
-        """The judgement on a repair of what no recorded launch meets.
+        """The judgement on what may mend failures that no recorded launch meets: a repair of such, or a candidate of
+        which nobody said what it is for.
 
         It counts where code that was compiled showed the failure of configs that the tuner would try on the target, and
-        no such config is left. Anything else is named, and not claimed to be mended.
+        no such config is left. Of a repair, anything else is named, and not claimed to be mended.
         """
         verdict = judgement.verdict
-        if not isinstance(verdict, NoGain | Inconclusive):
+        shown = isinstance(verdict, NoGain) and verdict.correctness.validated
+        asked = proposal.latent or (shown and not proposal.expects)
+        if not asked or not isinstance(verdict, NoGain | Inconclusive):
             return judgement
         # A GPU's own tuner ran in the recording, which then knows no configs; a compile-only run does.
         before = baseline if baseline.unlaunchable else self.measure(baseline.kernel)
-        mended = self.measure(proposal.kernel).mends(before)
-        if not mended:
-            reason = f"{proposal.latent}; no recorded launch has as many, so nothing shows whether one ever does"
-            return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
-        if isinstance(verdict, Inconclusive) or not verdict.correctness.validated:
-            reason = f"{proposal.latent}; {judgement.doubt or verdict.reason}"
-            return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
-        return replace(judgement, verdict=verdict.mending(mended))
+        mended = self.measure(proposal.kernel).mends(before) if before.unlaunchable else ""
+        if mended and shown and isinstance(verdict, NoGain):
+            return replace(judgement, verdict=verdict.mending(mended))
+        if not proposal.latent:
+            return judgement
+        unmet = "no recorded launch has as many, so nothing shows whether one ever does"
+        reason = f"{proposal.latent}; {(judgement.doubt or verdict.reason) if mended else unmet}"
+        return replace(judgement, verdict=Inconclusive(reason, verdict.checks))
 
     def _screen(self, baseline: Measurement, proposal: Proposal) -> Judgement | None:
         """A verdict that the code objects alone give; None when results have to be looked at."""
@@ -82,6 +85,7 @@ class SandboxBench:
         expects = _expectations(proposal)
         if (
             proposal.needs_timing
+            or not proposal.expects
             or not _all_static(baseline, expects)
             or baseline.profiles.keys() != after.profiles.keys()
         ):

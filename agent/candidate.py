@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sandbox.kernel import Kernel
+from sandbox.limits import LimitKind
 from sandbox.profiler.metrics import Profile
 from sandbox.verdict import (
     Accepted,
@@ -32,6 +33,8 @@ class Failure:
     message: str
     line: int | None = None
     source_line: str | None = None
+    limit_kind: LimitKind | None = None
+    """Which launch limit of the target is broken; None where it is none, or not known."""
 
     @property
     def sentence(self) -> str:
@@ -96,7 +99,7 @@ class Proposal:
     invisible: bool = False
     """The interpreter ignores this edit, or one it is built on, so that it cannot vouch for the program."""
     expects: tuple[str, ...] = ()
-    """`metric direction` pairs that must move."""
+    """`metric direction` pairs that must move; without any, whatever got better while nothing else got worse counts."""
     line: int | None = None
     latent: str = ""
     """What it mends that fails on the target although every recorded launch builds; empty for all other edits."""

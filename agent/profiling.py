@@ -15,7 +15,7 @@ from sandbox.compiling import Compiled, unpack
 from sandbox.counter_bottlenecks import RunFacts, classify_counters
 from sandbox.emulated_launch import CannotRepeat, Repeated, repeat_launch, sample_grid
 from sandbox.errors import InputError
-from sandbox.limits import check_launch
+from sandbox.limits import LIMIT_NAMES, check_launch
 from sandbox.profiler.counters import metrics_of
 from sandbox.profiler.dispatches import Dispatch, ProfilerData
 from sandbox.profiler.emulated import emulated_metrics
@@ -136,18 +136,15 @@ def _kernel(
 def dropped_configs(launch: Launch) -> Iterator[Bottleneck]:
     """Configs of an autotuner that the target cannot run. Where the first is among them, what was tuned for is gone."""
     tuned = launch.autotune
-    bad = [(n, c.reason) for n, c in enumerate(tuned.configs) if c.fits is False and c.reason] if tuned else []
+    bad = [(n, c) for n, c in enumerate(tuned.configs) if c.fits is False and c.reason] if tuned else []
     if tuned is None or not bad:
         return
-    reason = bad[0][1]
-    name = (
-        "lds-overflow" if reason.startswith("LDS") else "launch-limit" if "threads per" in reason else "dropped-configs"
-    )
+    number, config = bad[0]
     yield Bottleneck(
-        name,
-        0.9 if bad[0][0] == 0 else 0.3,
-        f"{len(bad)} of {len(tuned.configs)} tuned configs cannot run, the {'first' if bad[0][0] == 0 else 'next'} "
-        f"because of {' '.join(reason.split())}",
+        LIMIT_NAMES[config.limit_kind] if config.limit_kind is not None else "dropped-configs",
+        0.9 if number == 0 else 0.3,
+        f"{len(bad)} of {len(tuned.configs)} tuned configs cannot run, the {'first' if number == 0 else 'next'} "
+        f"because of {' '.join((config.reason or '').split())}",
         {"dropped_configs": len(bad), "configs": len(tuned.configs)},
     )
 

@@ -47,13 +47,8 @@ def verify(request: JobRequest, candidate: Kernel, progress: Progress) -> Verifi
             remedy="Give the candidate of a CUDA file in HIP, of any other file in its own language.",
         )
     with progress.phase(Phase.VALIDATE):
-        proposal = Proposal("candidate", "candidate", "The candidate", "it was given", candidate, needs_timing=True)
-        bench, before = bench_for(request, baseline, progress), baseline.measurement
-        judgement = bench.judge(before, proposal)
-        verdict = judgement.verdict
-        if isinstance(verdict, NoGain) and verdict.correctness.validated and before.unlaunchable:
-            mended = bench.measure(candidate).mends(before)
-            judgement = replace(judgement, verdict=verdict.mending(mended)) if mended else judgement
+        proposal = Proposal("candidate", "candidate", "The candidate", "it was given", candidate)
+        judgement = bench_for(request, baseline, progress).judge(baseline.measurement, proposal)
     outcome = outcome_of(judgement.verdict, request.options.require)
     return Verification(
         verdict=type(judgement.verdict).__name__,

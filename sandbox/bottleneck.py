@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sandbox.limits import LimitFinding
+from sandbox.limits import LIMIT_NAMES, LimitFinding
 from sandbox.profiler.metrics import Profile, SourceCount
 from sandbox.target import Target
 
@@ -53,10 +53,9 @@ def classify(profile: Profile, target: Target, launch: LaunchShape | None = None
 
 
 def _limits(findings: Sequence[LimitFinding]) -> list[Bottleneck]:
-    names = {"lds": "lds-overflow"}
     return [
         Bottleneck(
-            names.get(f.kind, "launch-limit"),
+            LIMIT_NAMES[f.kind],
             1.0 if f.fatal else 0.2,
             f.message,
             {"required": f.required, "limit": f.limit},

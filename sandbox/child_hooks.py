@@ -121,19 +121,20 @@ def _choose(recorder: LaunchRecorder, tuner: Any, args: tuple[Any, ...], kwargs:
     around = recorder.now
     try:
         for i, config in enumerate(configs):
-            fits = reason = shape = None
+            fits = reason = limit = shape = None
             hopeless = len(failures) >= _MAX_SAME_FAILURES and len(set(failures)) == 1
             wanted = index is None or _is_too_wide(recorder, config)
             if recorder.compile and wanted and not hopeless and time.monotonic() < deadline:
                 recorder.now = Surroundings(probe=True)
-                fits, reason, shape = tuner.fn.run(*args, **{**kwargs, **config.all_kwargs()})
+                fits, reason, limit, shape = tuner.fn.run(*args, **{**kwargs, **config.all_kwargs()})
                 if fits:
                     index = i if index is None else index
                 else:
                     failures.append(str(reason))
             if shape is None:
                 shape = _shape(tuner, kwargs, config)
-            records.append(_config_record(recorder, config, fits, reason, shape))
+            tried = {"fits": fits, "reason": reason, "limit_kind": limit}
+            records.append({**_config_record(recorder, config, shape), **tried})
     finally:
         recorder.now = around
     index = index or 0
@@ -156,14 +157,12 @@ def _shape(tuner: Any, kwargs: Mapping[str, Any], config: Any) -> tuple[int, int
         return None  # a heuristic may be missing: the launch itself computes it
 
 
-def _config_record(recorder: LaunchRecorder, config: Any, fits: Any, reason: Any, shape: Any) -> dict[str, Any]:
+def _config_record(recorder: LaunchRecorder, config: Any, shape: Any) -> dict[str, Any]:
     options = {k: v for k, v in config.all_kwargs().items() if k not in config.kwargs}
     return {
         "kwargs": {k: recorder.encoder.encode(v) for k, v in config.kwargs.items()},
         "options": {k: v if isinstance(v, (int, bool, str, float)) else str(v) for k, v in options.items()},
         "grid": list(shape) if shape is not None else None,
-        "fits": fits,
-        "reason": reason,
     }
 
 

@@ -19,7 +19,7 @@ from sandbox.compile_cache import CompileCache
 from sandbox.compiling import Compiled, CompileError, compile_launch, pack
 from sandbox.frames import FrameWriter
 from sandbox.isolation import Limits
-from sandbox.limits import check_launch
+from sandbox.limits import LimitFinding, check_launch
 from sandbox.target import Target
 
 _INTERNAL_OPTIONS = {"grid", "warmup", "debug", "instrumentation_mode"}
@@ -180,8 +180,8 @@ class LaunchRecorder:
 
     def try_compile(
         self, fn: Any, args: Any, kwargs: Mapping[str, Any], grid: tuple[int, int, int] | None, target: Target
-    ) -> tuple[Compiled | CompileError, str | None]:
-        """The compile result and, in words, the launch limit it breaks."""
+    ) -> tuple[Compiled | CompileError, LimitFinding | None]:
+        """The compile result and the launch limit it breaks."""
         clean = {k: v for k, v in kwargs.items() if k not in ("grid", "warmup")}
         with raw():
             result = compile_launch(fn, args, clean, target, timeout_s=self.limits.compile_s, cache=self.cache)
@@ -189,17 +189,19 @@ class LaunchRecorder:
             return result, None
         return result, self.broken_limit(result, grid, target)
 
-    def broken_limit(self, result: Compiled, grid: tuple[int, int, int] | None, target: Target) -> str | None:
-        """The launch limit a compiled kernel breaks, in words."""
+    def broken_limit(self, result: Compiled, grid: tuple[int, int, int] | None, target: Target) -> LimitFinding | None:
+        """The launch limit a compiled kernel breaks."""
         found = check_launch(
             target,
             lds_bytes=result.lds_bytes,
             threads_per_workgroup=result.threads_per_workgroup,
             grid=grid if grid is not None else (1, 1, 1),
         )
-        return next((f.message for f in found if f.fatal), None)
+        return next((f for f in found if f.fatal), None)
 
-    def compile_record(self, result: Compiled | CompileError, limit: str | None, target: Target) -> dict[str, Any]:
+    def compile_record(
+        self, result: Compiled | CompileError, limit: LimitFinding | None, target: Target
+    ) -> dict[str, Any]:
         import hashlib
 
         blobs = pack(result)
@@ -212,7 +214,8 @@ class LaunchRecorder:
             "arch": target.arch,
             "ok": isinstance(result, Compiled),
             "blob": digest,
-            "limit": limit,
+            "limit": limit.message if limit is not None else None,
+            "limit_kind": limit.kind if limit is not None else None,
         }
         if isinstance(result, CompileError):
             file = self.files.get(result.file or "", result.file)
@@ -220,19 +223,20 @@ class LaunchRecorder:
         return record
 
     def _probe(self, fn: Any, args: Any, kwargs: Mapping[str, Any], bound: Mapping[str, Any], grid: Any) -> Any:
-        """For the autotuner: does this config compile and launch on every target? Answers (fits, reason, grid)."""
+        """For the autotuner: does this config compile and launch on every target? Answers (fits, reason, kind of limit,
+        grid)."""
         shape = None
         try:
             shape = evaluate_grid(grid, {**kwargs, **bound})
         except (KeyError, TypeError, ValueError, ZeroDivisionError, AssertionError) as e:
-            return False, f"its grid cannot be computed: {type(e).__name__}: {e}", None
+            return False, f"its grid cannot be computed: {type(e).__name__}: {e}", None, None
         for target in self.targets:
             result, limit = self.try_compile(fn, args, kwargs, shape, target)
             if isinstance(result, CompileError):
-                return False, f"{result.kind}: {result.message}", shape
+                return False, f"{result.kind}: {result.message}", None, shape
             if limit is not None:
-                return False, limit, shape
-        return True, None, shape
+                return False, limit.message, limit.kind, shape
+        return True, None, None, shape
 
     def _execute(
         self,

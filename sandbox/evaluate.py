@@ -22,7 +22,6 @@ from sandbox.gain import (
     Improvement,
     build_failure,
     builds,
-    counted_improvement,
     improvement,
     more_spills,
     profiles_of,
@@ -40,6 +39,7 @@ from sandbox.timed import CallTimer, Clock, RecordedCall, heard, timed_gain
 from sandbox.timing_session import TimingError
 from sandbox.trial_calls import PlannedCall, candidate_requests, run_baseline
 from sandbox.trials import Request, Trial, run_trial, source_digest
+from sandbox.unnamed import counted_or_static, mends_spills_elsewhere
 from sandbox.variants import is_dear, plan_steps, reductions
 from sandbox.verdict import (
     Accepted,
@@ -390,7 +390,9 @@ class Evaluator:
         if after.executor != "gpu" or not expected:
             return self._untimed(parent, before, candidate, after, expected)
         decides = after.device_arch == self.target.arch or self.options.clock == "alone"
-        if self.options.clock == "absent" and not decides:
+        code = (profiles_of(before, self.target), profiles_of(after, self.target))
+        unnamed = not self.options.expects and mends_spills_elsewhere(after.device_arch, *code, self.target)
+        if (self.options.clock == "absent" or unnamed) and not decides:
             return self._untimed(parent, before, candidate, after, expected)
         timed = self._timed(parent, candidate, expected)
         return timed if decides else heard(timed, lambda: self._untimed(parent, before, candidate, after, expected))
@@ -400,15 +402,12 @@ class Evaluator:
     ) -> Improvement:
         expects = self.options.expects
         static = improvement(before, after, expects, self.target)
-        if not expects and any(p.count("global_atomic_count") for p in profiles_of(after, self.target).values()):
-            expects = {"executed_lane_atomics": "down"}
-        if not self.target.is_amd or not expected or not COUNTED & expects.keys():
+        if not self.target.is_amd or not expected or (expects and not COUNTED & expects.keys()):
             return static
         if spilled := more_spills(before, after, self.target):
             return Improvement(None, spilled)
         old, new = (self._emulation(k, expected) for k in (parent, candidate))
-        counted = counted_improvement(old, new, expects, self.target)
-        return counted if counted.gain is not None else static
+        return counted_or_static(old, new, static, expects, self.target)
 
     def _timed(self, parent: Kernel, candidate: Kernel, expected: list[Reference]) -> Improvement:
         if self._timer is None:

@@ -6,7 +6,7 @@ of 2^32 threads and more. Each is a finding with its numbers, so that a report c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -14,6 +14,14 @@ from typing import Literal
 from sandbox.target import Target
 
 LimitKind = Literal["lds", "threads_per_workgroup", "grid_threads", "grid_axis", "grid_empty"]
+LIMIT_NAMES: Mapping[LimitKind, str] = {
+    "lds": "lds-overflow",
+    "threads_per_workgroup": "launch-limit",
+    "grid_threads": "launch-limit",
+    "grid_axis": "launch-limit",
+    "grid_empty": "launch-limit",
+}
+"""What a broken limit is called as a bottleneck and as a review's rule."""
 
 _SAFE_GRID_THREADS = 2**31 - 1
 """HIP documents 2^32 - 1; grid x block in 32-bit signed arithmetic is safe only below this."""

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from sandbox.errors import InputError
+from sandbox.limits import LimitKind
 from sandbox.tensor_file import TensorFile, write_tensor_file
 
 FORMAT = 1
@@ -130,6 +131,8 @@ class TuningConfig:
     fits: bool | None = None
     """Whether it compiles and keeps to the target's launch limits; None when it was not tried."""
     reason: str | None = None
+    limit_kind: LimitKind | None = None
+    """Which limit of the target it breaks; None where `reason` is another, or the recording is older."""
 
     __pydantic_config__ = _JSON
 
@@ -186,6 +189,8 @@ class CompileRecord:
     line: int | None = None
     limit: str | None = None
     """A launch limit of the target that the compiled kernel breaks (LDS, threads, grid), in words."""
+    limit_kind: LimitKind | None = None
+    """Which limit that is; None without one, and in older recordings."""
 
     @property
     def launches(self) -> bool:

@@ -14,6 +14,7 @@ from sandbox.evaluate import EvaluateOptions, Evaluator, evaluate
 from sandbox.gain import Improvement
 from sandbox.isolation import Limits
 from sandbox.kernel import Kernel, Language, parse_kernel
+from sandbox.profiler.metrics import Metric, Profile
 from sandbox.target import load_target
 from sandbox.timed import heard
 from sandbox.verdict import (
@@ -126,6 +127,26 @@ def test_a_resource_gain_is_static_and_says_nothing_about_time(plain):
     assert "->" in verdict.gain.statement
     assert "x [" not in " ".join(evaluation.statements)
     assert set(evaluation.baseline_profiles) == {"scale_kernel"}
+
+
+def test_a_clock_of_another_vendor_is_not_asked_about_spills_of_the_target(plain, monkeypatch):
+    better = kernel(SPILLS.replace("WARPS = 1", "WARPS = 4"))
+    expected, before = plain.references, plain.baseline_trial
+    after = replace(plain._candidate_trial(better, expected, "interpreter"), executor="gpu", device_arch="sm_90")
+
+    def reason(arch: str, spills: int, **expects: str) -> str:
+        spilled = {"k": Profile("k", "gfx942", {"vgpr_spill_count": Metric("vgpr_spill_count", spills)})}
+        mended = {"k": Profile("k", "gfx942", {"vgpr_spill_count": Metric("vgpr_spill_count", 0)})}
+        monkeypatch.setattr("sandbox.evaluate.profiles_of", lambda t, _: mended if t.executor == "gpu" else spilled)
+        monkeypatch.setattr(plain, "options", replace(plain.options, expects=expects))
+        trial = replace(after, device_arch=arch)
+        return plain._improvement(plain.baseline, before, better, trial, expected).reason
+
+    monkeypatch.setattr(plain, "_timed", lambda *_: Improvement(None, "the clock was asked", slower=True))
+    monkeypatch.setattr(plain, "_untimed", lambda *_: Improvement(None, "it was not"))
+    assert reason("sm_90", 29) == "it was not"
+    for other in (reason("sm_90", 0), reason("gfx90a", 29), reason("sm_90", 29, vgpr_spill_count="down")):
+        assert other == "the clock was asked"
 
 
 def test_a_candidate_that_hangs_is_timed_out(plain):

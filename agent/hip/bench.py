@@ -30,6 +30,7 @@ from sandbox.profiler.metrics import changes_between
 from sandbox.profiler.static import compare_static
 from sandbox.statements import correctness_statement, static_statement
 from sandbox.target import Target
+from sandbox.unnamed import Side, unnamed_or_static
 from sandbox.verdict import Accepted, CompileFailed, Correctness, Crashed, Gain, Inconclusive, NoGain, Speed, Verdict
 
 _SLOWER = 8
@@ -74,7 +75,7 @@ class HipBench:
         if verdict is not None:
             return Judgement(verdict, (), changes)
         shown = self._level(proposal.kernel, changed, compared)
-        gain = self._improvement(parent, program, _expectations(proposal, parent))
+        gain = self._improvement(parent, program, _expectations(proposal))
         return self._judgement(gate, gain, shown, compared, changes)
 
     def program(self, kernel: Kernel) -> Program:
@@ -136,6 +137,8 @@ class HipBench:
     def _improvement(self, parent: Program, program: Program, expects: Mapping[str, str]) -> Improvement:
         """The strongest claim at hand: counts of emulated runs where a count is what should move, else the code
         objects, else what the emulator predicts."""
+        if not expects:
+            return self._unnamed(parent, program)
         static = static_improvement(parent.profiles, program.profiles, expects, self.request.target)
         wanted = (COUNTED | MODELLED) & expects.keys()
         if static.gain is not None and not COUNTED & expects.keys():
@@ -154,6 +157,15 @@ class HipBench:
             return static
         predicted = modelled_improvement(*counts, expects, self.request.target)
         return predicted if predicted.gain is not None or not COUNTED & expects.keys() else counted
+
+    def _unnamed(self, parent: Program, program: Program) -> Improvement:
+        """What got better where nobody said what should."""
+        static = static_improvement(parent.profiles, program.profiles, {}, self.request.target)
+        counts = self._counts(parent, program)
+        if counts is None:
+            return static
+        before, after = Side(counts[0], parent.profiles), Side(counts[1], program.profiles)
+        return unnamed_or_static(before, after, static, self.request.target)
 
     def _counts(self, parent: Program, program: Program) -> tuple[dict[str, int], dict[str, int]] | None:
         """Counters of all launches of the kernels whose code is not the parent's; None when one was not run."""
@@ -205,10 +217,7 @@ def _not_ended(driven: Driven, runs: tuple[Run, ...]) -> Crashed | Inconclusive 
     return None
 
 
-def _expectations(proposal: Proposal, parent: Program) -> dict[str, str]:
-    """What the proposal promises; for one that promises nothing, what any rewrite may be kept for."""
+def _expectations(proposal: Proposal) -> dict[str, str]:
+    """What the proposal promises."""
     pairs = dict(e.split(" ", 1) for e in proposal.expects)
-    if pairs:
-        return {name: direction for name, direction in pairs.items() if name != "builds"}
-    atomics = any(p.count("global_atomic_count") for p in parent.profiles.values())
-    return {"executed_instructions": "down", **({"executed_lane_atomics": "down"} if atomics else {})}
+    return {name: direction for name, direction in pairs.items() if name != "builds"}

@@ -17,6 +17,7 @@ from agent.job import Budget, JobRequest, Options
 from agent.review.source import OwnerOf, Sighting, normal_python, owner_of_python
 from sandbox.bottleneck import classify
 from sandbox.kernel import Kernel
+from sandbox.limits import LIMIT_NAMES
 from sandbox.profiler.metrics import Profile
 from sandbox.target import Target
 from skills.skill import load_library
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from agent.port.result import PortResult
 
 _MAX_REPAIRS = 3
-_LDS = re.compile(r"LDS \d+ bytes >|shared memory.*(Required|Hardware limit)|out of resource: shared", re.IGNORECASE)
-_LIMIT = re.compile(r"threads per workgroup >|of one launch|workgroups along")
+_LDS = re.compile(r"shared memory.*(Required|Hardware limit)|out of resource: shared", re.IGNORECASE)
+"""What Triton raises where it refuses a launch itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,8 @@ def compiled_sightings(side: Side, target: Target, progress: Progress, *, repair
 def _failures(measured: Measurement, owner: OwnerOf) -> Iterator[Sighting]:
     for failure in measured.failures:
         line = failure.line or 1
-        rule = "does-not-build"
-        if _LDS.search(failure.message):
-            rule = "lds-overflow"
-        elif _LIMIT.search(failure.message):
-            rule = "launch-limit"
+        kind = failure.limit_kind or ("lds" if _LDS.search(failure.message) else None)
+        rule = LIMIT_NAMES[kind] if kind is not None else "does-not-build"
         kernel = failure.kernel if rule != "does-not-build" else failure.kernel or owner(line)
         code = normal_python(failure.source_line or "") if rule == "does-not-build" else ""
         yield Sighting(rule, kernel, line, code, _sentence(failure))

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from sandbox.emulator.instruction import Instruction
 from sandbox.emulator.loader import KernelInfo
+from sandbox.profiler.amdgcn import classify
 
 _BRANCHES = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
 _SALU = frozenset({"SOP1", "SOP2", "SOPC", "SOPK"})
@@ -38,6 +39,7 @@ _MATRIX = re.compile(
 _MATRIX_TYPES = {"fp8": "F8", "bf8": "F8", "f8f6f4": "F6F4"}
 _MOPS = 512
 """Multiplications and additions that one count of SQ_INSTS_VALU_MFMA_MOPS_* stands for."""
+_LANES = 64
 
 MODELLED = frozenset(
     {"TCC_READ_sum", "TCC_WRITE_sum", "TCC_ATOMIC_sum", "TCC_HIT_sum", "TCC_MISS_sum", "SQ_LDS_BANK_CONFLICT"}
@@ -94,17 +96,28 @@ def classes_of(i: Instruction) -> Mapping[str, int]:
     return {"SENDMSG": 1} if i.mnemonic in _MESSAGES else {}
 
 
+@lru_cache(maxsize=4096)
+def bytes_of(i: Instruction) -> int:
+    """What the loads and stores of a whole wave move, its scratch included; atomics and LDS are not among them."""
+    kind, width = classify(i.mnemonic)
+    return _LANES * width if kind in ("global_load", "global_load_lds", "global_store", "scratch") else 0
+
+
 ALWAYS = ("VALU", "MFMA", "SALU", "SMEM", "LDS", "FLAT", "VMEM", "VMEM_RD", "VMEM_WR", "BRANCH")
 """SQ_INSTS_* counters that are given even where they are zero."""
 
 
 def instruction_counters(executed: Iterable[tuple[Instruction, int]], waves: int) -> dict[str, int]:
-    """SQ_WAVES, SQ_INSTS (all) and SQ_INSTS_* from pairs of instruction and number of executions."""
-    counts: Counter[str] = Counter({"SQ_WAVES": waves, "SQ_INSTS": 0})
+    """SQ_WAVES, SQ_INSTS (all), SQ_INSTS_* and vector_memory_bytes from pairs of instruction and number of executions.
+
+    `vector_memory_bytes` adds up `bytes_of`: every lane counts, whether or not it was masked.
+    """
+    counts: Counter[str] = Counter({"SQ_WAVES": waves, "SQ_INSTS": 0, "vector_memory_bytes": 0})
     for name in ALWAYS:
         counts[f"SQ_INSTS_{name}"] = 0
     for instruction, times in executed:
         counts["SQ_INSTS"] += times
+        counts["vector_memory_bytes"] += bytes_of(instruction) * times
         for name, step in classes_of(instruction).items():
             counts[f"SQ_INSTS_{name}"] += step * times
     return dict(counts)

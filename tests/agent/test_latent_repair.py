@@ -13,8 +13,9 @@ from agent.fix import SkillProposer
 from agent.job import JobRequest, Options
 from agent.orchestrator import optimize
 from agent.verify import verify
+from sandbox.kernel import parse_kernel
 from sandbox.target import load_target
-from sandbox.verdict import Accepted
+from sandbox.verdict import Accepted, NoGain
 from skills.skill import load_library
 
 FILE = """
@@ -113,5 +114,12 @@ def test_a_recording_that_knows_no_configs_is_compiled_for_them(tmp_path):
     blind = replace(baseline.measurement, unlaunchable=())
     offers = SkillProposer(target, load_library(), None).propose(blind, ())
     (proposal,) = (p for p in offers.proposals if p.origin == "cap-num-warps")
-    verdict = SandboxBench(request, baseline, Progress()).judge(blind, proposal).verdict
+    bench = SandboxBench(request, baseline, Progress())
+    verdict = bench.judge(blind, proposal).verdict
     assert isinstance(verdict, Accepted) and "num_warps=32" in verdict.mended
+    # Handed in as a file, it gets the same answer; what promises something else is not asked.
+    given = replace(proposal, id="given", latent="", expects=())
+    assert bench.judge(blind, given).verdict == verdict
+    assert isinstance(bench.judge(blind, replace(given, expects=("lds_bytes down",))).verdict, NoGain)
+    same = replace(given, kernel=parse_kernel(file.read_bytes() + b"# the same\n", "f.py"))
+    assert isinstance(bench.judge(blind, same).verdict, NoGain)

@@ -107,6 +107,7 @@ def test_failures_and_unknown_results_do_not_stop_the_harness():
     assert first.execution.status == "unknown" and first.execution.reason
     assert second.execution.status == "executed" and second.compiles[0].launches
     assert third.compiles[0].ok and "2048 threads" in third.compiles[0].limit
+    assert [x.compiles[0].limit_kind for x in taken.launches] == [None, None, "threads_per_workgroup", None]
     assert fourth.compiles[0].error_kind == "option" and fourth.execution.status == "executed"
     assert [c.known for c in taken.outcome.checks] == [False, False]
     assert not taken.entries[0].known
@@ -151,6 +152,7 @@ def scale_kernel""",
     tuned = launch.autotune
     assert [c.kwargs["BLOCK"].value for c in tuned.configs] == [65536, 128, 64] and tuned.index == 1
     assert tuned.configs[0].fits is False and "2048 threads" in tuned.configs[0].reason
+    assert [c.limit_kind for c in tuned.configs] == ["threads_per_workgroup", None, None]
     assert [c.grid for c in tuned.configs] == [(1, 1, 1), (2, 1, 1), (4, 1, 1)]
     assert launch.constexprs["BLOCK"].value == 128 and launch.constexprs["EVEN"].value is True
     assert launch.heuristics == ("EVEN",)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import json
 import mmap
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,15 +16,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.profiling import dropped_configs
 from sandbox.errors import InputError
 from sandbox.frames import FrameReader, FrameWriter
 from sandbox.tensor_file import TensorFile, sealed, write_tensor_file
 from sandbox.workload import (
+    Autotune,
+    CompileRecord,
     EntryCall,
     HarnessOutcome,
+    Launch,
     StorageRecord,
     StoredWorkload,
     TensorRecord,
+    TuningConfig,
     Value,
     Workload,
     load_workload,
@@ -147,6 +154,25 @@ def test_workload_folder_round_trip(tmp_path):
     assert again.workload == stored().workload
     assert [type(v.value) for v in again.workload.entries[0].args[0].items[1:]] == [str, float, int, bool]
     assert bytes(again.tensors["s0"]) == bytes(range(24))
+
+
+def test_the_kind_of_a_limit_is_kept_and_unknown_in_older_recordings(tmp_path):
+    wide = TuningConfig({}, {"num_warps": 32}, fits=False, reason="words", limit_kind="threads_per_workgroup")
+    record = CompileRecord("gfx950", True, "b", limit="words", limit_kind="lds")
+    launch = Launch(0, "k", "k.py", 1, (), (1, 1, 1), {}, autotune=Autotune((wide,), 0), compiles=(record,))
+    plain = stored()
+    save(replace(plain, workload=replace(plain.workload, launches=(launch,))), tmp_path)
+    assert load_workload(tmp_path).workload.launches == (launch,)
+    assert [b.name for b in dropped_configs(launch)] == ["launch-limit"]
+    path = tmp_path / "workload.json"
+    written = json.loads(path.read_text())
+    (old,) = written["launches"]
+    del old["compiles"][0]["limit_kind"], old["autotune"]["configs"][0]["limit_kind"]
+    path.write_text(json.dumps(written))
+    (old,) = load_workload(tmp_path).workload.launches
+    assert not old.compiles[0].launches and old.compiles[0].limit_kind is None
+    (named,) = dropped_configs(old)
+    assert named.name == "dropped-configs" and named.statement.endswith("because of words")
 
 
 def test_other_folders_are_refused(tmp_path):

@@ -66,6 +66,7 @@ def test_both_cores_count_the_same() -> None:
     launch = copy_launch("gfx950", 1024)
     slow = reference.run(launch, range(4)).counters
     assert slow["SQ_INSTS_VALU"] == 6 * 16
+    assert slow["vector_memory_bytes"] == 2 * 8 * 1024, "each of 1024 doubles is read and written once"
     if fast.available():
         quick = fast.run(launch, range(4)).counters
         assert {name: quick.get(name) for name in slow} == slow
