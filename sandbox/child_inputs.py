@@ -7,6 +7,7 @@ are assembled afterwards from tensors that exist already.
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sandbox.child_random import draw
+from sandbox import device_lock
+from sandbox.child_random import Spread
 from sandbox.child_values import raw
 from sandbox.tensor_file import TensorFile
 from sandbox.workload import EntryCall, TensorRecord, Value, Workload
@@ -22,8 +24,6 @@ from sandbox.workload import EntryCall, TensorRecord, Value, Workload
 GUARD_BYTES = 4096
 _GUARD = 0xA5
 _PAGE_BYTES = 4096
-_LOOKED_AT = 1 << 20
-"""Of a recorded tensor's values, for their mean and spread."""
 
 
 class CannotBuild(Exception):  # noqa: N818 - an outcome: this variant does not exist
@@ -67,7 +67,7 @@ class InputBuilder:
         self._draws_on = device if resident else "cpu"
         self._recorded: dict[int, Any] | None = {} if resident else None
         self._zero: dict[int, bool] = {}
-        self._spreads: dict[TensorRecord, _Spread] = {}
+        self._spreads: dict[TensorRecord, Spread] = {}
 
     def build(self, entry: EntryCall, variant: Mapping[str, Any]) -> Inputs:
         """All tensors of the call; raises `CannotBuild`."""
@@ -138,8 +138,11 @@ class InputBuilder:
         """Values of a distribution for a recorded tensor, of another shape perhaps, in its type."""
         spread = self._spreads.get(record)
         if spread is None:
-            self._spreads[record] = spread = _Spread.of(self._as_recorded(record))
-        return spread.values(tuple(shape), getattr(torch, record.dtype), str(variant["distribution"]), generator)
+            self._spreads[record] = spread = Spread.of(self._as_recorded(record))
+        dtype, distribution = getattr(torch, record.dtype), str(variant["distribution"])
+        on_host = math.prod(shape) * dtype.itemsize if self._draws_on == "cpu" else 0
+        with device_lock.away(on_host):
+            return spread.values(tuple(shape), dtype, distribution, generator)
 
     def _as_recorded(self, record: TensorRecord) -> Any:
         """The recorded tensor; not to be written to."""
@@ -258,44 +261,6 @@ def _paths_below(path: str, value: Value, flags: frozenset[str]) -> Iterator[tup
         yield path, value.tensor, flags
     for i, item in enumerate(value.items):
         yield from _paths_below(f"{path}.{i}", item, flags)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Spread:
-    """What is kept of a recorded tensor's values when others are drawn. `scaled`: `std` and `mean` mean something."""
-
-    scaled: bool = False
-    std: float = 1.0
-    mean: float = 0.0
-    lowest: float = -1.0
-    highest: float = 1.0
-
-    @classmethod
-    def of(cls, tensor: Any) -> _Spread:
-        flat = tensor.detach().reshape(-1)
-        flat = flat[:: max(1, flat.numel() // _LOOKED_AT)]
-        known = flat.cpu().to(torch.float32)  # the same numbers wherever the call is made
-        known = known[torch.isfinite(known)]
-        if known.numel() < 2 or not bool((known != 0).any()):
-            return cls()
-        return cls(True, float(known.std()) or 1.0, float(known.mean()), float(known.min()), float(known.max()))
-
-    def values(self, shape: tuple[int, ...], dtype: Any, distribution: str, generator: Any) -> Any:
-        """New ones of `dtype`; what was never negative there stays so, and never positive too.
-
-        The plain distributions have the recorded values' own mean and spread: a scale of 0.01 keeps its meaning.
-        """
-        values = draw(shape, dtype, distribution, generator)
-        if self.scaled and distribution in ("normal", "uniform", "tails"):
-            values = values * self.std + self.mean
-        if self.lowest >= 0:
-            values = values.abs()
-        elif self.highest <= 0:
-            values = -values.abs()
-        if dtype.itemsize == 1:
-            limit = float(torch.finfo(dtype).max)
-            values = values.clamp(-limit, limit)
-        return values.to(dtype)
 
 
 def _permuted(tensor: Any, generator: Any) -> Any:

@@ -224,7 +224,7 @@ class TrialRun:
         with raw():
             before = contents_of(seen)
             named = seen if step.get("name_inputs") else {}
-            given = {p: hashlib.sha256(_flat(t)).hexdigest() for p, t in named.items()}
+            given = {p: _named(_flat(t)) for p, t in named.items()}
         torch.manual_seed(int(step["variant"]["seed"]) + 1)
         try:
             value = self._enter(builder, module, inputs)
@@ -304,7 +304,13 @@ class TrialRun:
         self._send(number, report, *blobs)
 
     def _send(self, number: int, report: Mapping[str, Any], *blobs: memoryview) -> None:
-        self.channel.send("trial", {"step": number, "report": dict(report)}, *blobs)
+        with device_lock.away(sum(b.nbytes for b in blobs)):
+            self.channel.send("trial", {"step": number, "report": dict(report)}, *blobs)
+
+
+def _named(data: Any) -> str:
+    with device_lock.away(data.nbytes):
+        return hashlib.sha256(data).hexdigest()
 
 
 def _joined(digests: Mapping[str, str]) -> str:

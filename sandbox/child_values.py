@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from sandbox import device_lock
 from sandbox.frames import FrameWriter
 from sandbox.isolation import Limits
 
@@ -100,7 +101,8 @@ def read_memory(tensor: Any, limit_bytes: int) -> Memory:
             return _sparse(view, touched, address, limit_bytes)
     if nbytes > limit_bytes:
         return _too_large(nbytes, limit_bytes)
-    digest = hashlib.blake2b(view, digest_size=16).hexdigest()
+    with device_lock.away(nbytes):
+        digest = hashlib.blake2b(view, digest_size=16).hexdigest()
     return Memory(nbytes, view, [], b"", digest)
 
 
@@ -246,7 +248,8 @@ class SnapshotStore:
         self._left_bytes -= size
         data["key"] = f"s{number}"
         if memory.dense is not None:
-            self._channel.send("storage", data, memory.dense)
+            with device_lock.away(size):
+                self._channel.send("storage", data, memory.dense)
         else:
             data["page_key"] = f"s{number}.pages"
             self._channel.send(

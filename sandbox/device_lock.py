@@ -3,7 +3,7 @@
 Jobs side by side (several workers, a benchmark with `--jobs`) would otherwise time each other's work. The locks are
 files in the cache folder, one pair for each set of visible devices, so they hold between processes of one user and end
 with the process that holds them. Children are offered the open files and take the lock when they come to use the GPU,
-and give it back while they compile: the seconds in which they import and compile keep no clock waiting.
+and give it back while they compile or hash: the seconds in which they do what needs no GPU keep no clock waiting.
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ from sandbox.compile_cache import cache_root
 Files = tuple[int, int]
 """Descriptors: whose turn it is, and the use itself."""
 
+_WORTH_IT_BYTES = 16 << 20
+
 _joined: Files | None = None
 """What this process took with `join`."""
+_away = 0
+"""How many of its threads are `away`."""
+_mutex = threading.Lock()
 
 VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
@@ -71,23 +76,37 @@ def join(files: Files) -> None:
     global _joined
     _take(files)
     _joined = files
-    compiled, away, mutex = triton.compiler.compile, 0, threading.Lock()
+    compiled = triton.compiler.compile
 
     @functools.wraps(compiled)
     def compile_outside(*args: Any, **kwargs: Any) -> Any:
-        nonlocal away
-        with mutex:
-            away += 1
-            fcntl.flock(files[1], fcntl.LOCK_UN)
-        try:
+        with away():
             return compiled(*args, **kwargs)
-        finally:
-            with mutex:
-                away -= 1
-                if not away:
-                    _take(files)
 
     triton.compile = triton.compiler.compile = compile_outside
+
+
+@contextmanager
+def away(nbytes: int = _WORTH_IT_BYTES) -> Iterator[None]:
+    """In a child that joined, for work of the host alone on so many bytes: others may have the GPUs meanwhile.
+
+    Hashing gigabytes takes seconds in which a clock would wait, and everybody else behind it. Little work is done
+    without letting go.
+    """
+    global _away
+    if _joined is None or nbytes < _WORTH_IT_BYTES:
+        yield
+        return
+    with _mutex:
+        _away += 1
+        fcntl.flock(_joined[1], fcntl.LOCK_UN)
+    try:
+        yield
+    finally:
+        with _mutex:
+            _away -= 1
+            if not _away:
+                _take(_joined)
 
 
 def breathe() -> None:

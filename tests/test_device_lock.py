@@ -75,7 +75,7 @@ def test_nobody_begins_while_a_clock_waits() -> None:
 
 JOINING = """
 import sys, triton
-from sandbox.device_lock import breathe, join
+from sandbox.device_lock import away, breathe, join
 def wait_for_word(said):
     print(said, flush=True)
     sys.stdin.readline()
@@ -85,6 +85,10 @@ join((int(sys.argv[1]), int(sys.argv[2])))
 wait_for_word("joined")
 triton.compile("compiling")
 wait_for_word("compiled")
+with away(1 << 30), away(1 << 30):
+    wait_for_word("hashing")
+with away(1000):
+    wait_for_word("hashing little")
 breathe()
 wait_for_word("breathed")
 """
@@ -111,6 +115,14 @@ def test_a_child_keeps_a_clock_waiting_from_its_first_use_to_its_end_only() -> N
         assert child.stdout.readline() == "compiled\n"
         clock = Holder(device_lock.alone)
         assert not clock.has.wait(MOMENT_S)
+        print(file=child.stdin)
+        assert child.stdout.readline() == "hashing\n"
+        assert clock.has.wait(PATIENCE_S), "the child only hashes"
+        clock.release()
+        print(file=child.stdin)
+        assert child.stdout.readline() == "hashing little\n"
+        clock = Holder(device_lock.alone)
+        assert not clock.has.wait(MOMENT_S), "letting go is not worth it"
         print(file=child.stdin)
         assert clock.has.wait(PATIENCE_S), "the child lets it go first"
         clock.release()
