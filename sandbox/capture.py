@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox import device_lock
+from sandbox import device_lock, triton_cache
 from sandbox.assembly import Assembly, harness_statements, stored_with
 from sandbox.compile_cache import cache_root
 from sandbox.emulator import native
@@ -205,9 +205,9 @@ def run_child(
             readable.append(cache_root() / "emulator")
             full["cache_root"] = str(cache_root())
         program = replace(_HARNESS, arguments=("--job", str(scratch / "job.json")))
-        confinement = Confinement(
-            tuple(p for p in readable if p.exists()), (cache,), work, gpu=job["executor"] == "gpu"
-        )
+        gpu = job["executor"] == "gpu"
+        compiled = triton_cache.folder_of(kernel) if gpu else None
+        confinement = Confinement(tuple(p for p in readable if p.exists()), (cache,), work, gpu, compiled)
         with device_lock.offered() if confinement.gpu else nullcontext(()) as locks:
             (scratch / "job.json").write_text(json.dumps({**full, "device_lock": locks}))
             fds = (*locks, *(() if tensors is None else (tensors,)))

@@ -81,6 +81,8 @@ class Confinement:
     work: Path | None = None
     """Current folder of the child in `process` mode; `bubblewrap` uses an empty in-memory folder instead."""
     gpu: bool = False
+    triton_cache: Path | None = None
+    """Writable, too: where Triton keeps what it compiles. None: in the child's own folder."""
     memory_folder_bytes: int = 4 * 1024 * _MIB
     """Size of each of the two in-memory folders, /tmp and /dev/shm."""
 
@@ -172,7 +174,7 @@ def _spawn(
     command: Sequence[str] | PythonProgram, confinement: Confinement, fds: tuple[int, ...], status: int | None
 ) -> Process:
     """Under bubblewrap where there is a descriptor for its `status`."""
-    env: dict[str, str] = {} if status is not None else child_environment(confinement.work, confinement.gpu)
+    env: dict[str, str] = {} if status is not None else child_environment(confinement.work, confinement)
     if isinstance(command, PythonProgram):
         forked = _fork(command, confinement, env, fds) if status is None else None
         if forked is not None:
@@ -220,9 +222,10 @@ def _fork(
     return process
 
 
-def child_environment(work: Path | None, gpu: bool = False) -> dict[str, str]:
+def child_environment(work: Path | None, confinement: Confinement | None = None) -> dict[str, str]:
     """The whole environment of a child: nothing of the caller's own passes, but which GPUs it may use."""
     home = str(work) if work is not None else "/tmp"
+    confinement = confinement or Confinement()
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
         "HOME": home,
@@ -231,11 +234,11 @@ def child_environment(work: Path | None, gpu: bool = False) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
-        "TRITON_CACHE_DIR": f"{home}/triton",
+        "TRITON_CACHE_DIR": str(confinement.triton_cache or f"{home}/triton"),
         "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)))),
         # numpy multiplies tiles only, in the interpreter: threads cost more than they gain, sevenfold on busy cores.
         "OPENBLAS_NUM_THREADS": "1",
-        **(visible_devices() if gpu else {}),
+        **(visible_devices() if confinement.gpu else {}),
     }
 
 
@@ -250,14 +253,14 @@ def _bubblewrap(confinement: Confinement, status_fd: int | None) -> list[str]:
         args += ["--size", str(confinement.memory_folder_bytes), "--tmpfs", name]
     for path in [*python_folders(), *confinement.read_only]:
         args += ["--ro-bind", str(path), str(path)]
-    for path in confinement.writable:
+    for path in (*confinement.writable, *([confinement.triton_cache] if confinement.triton_cache else [])):
         args += ["--bind", str(path), str(path)]
     if confinement.gpu:
         nodes = [Path(n) for n in _GPU_NODES] + sorted(Path("/dev").glob("nvidia[0-9]*"))
         args += [a for node in nodes if node.exists() for a in ("--dev-bind", str(node), str(node))]
         args += ["--ro-bind", "/sys", "/sys", "--ro-bind", "/etc", "/etc"]
     args += ["--dir", "/tmp/work", "--chdir", "/tmp/work"]
-    for name, value in child_environment(Path("/tmp/work"), confinement.gpu).items():
+    for name, value in child_environment(Path("/tmp/work"), confinement).items():
         args += ["--setenv", name, value]
     args += ["--remount-ro", "/"]
     if status_fd is not None:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from sandbox import triton_cache
 from sandbox.benchmark import PairTiming, Race, TimingPlan, roofline_floor_us
 from sandbox.correctness import Results, TensorValue, noise_between
 from sandbox.gain import Improvement
@@ -125,7 +126,9 @@ class CallTimer:
     def _spec(self, kernel: Kernel) -> ProgramSpec:
         folder = Path(tempfile.mkdtemp(dir=self._folder.name))
         inputs = Path(__file__).with_name("child_workload_inputs.py")
-        return ProgramSpec(kernel.write_to(folder), "", inputs, {"WAVESMITH_WORKLOAD": str(self._workload)})
+        compiled = str(triton_cache.folder_of(kernel))  # by its trial; another program's process never saw it
+        environment = {"WAVESMITH_WORKLOAD": str(self._workload), "TRITON_CACHE_DIR": compiled}
+        return ProgramSpec(kernel.write_to(folder), "", inputs, environment)
 
 
 def _worth_another_look(timings: Sequence[PairTiming]) -> bool:

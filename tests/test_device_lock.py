@@ -12,7 +12,7 @@ from subprocess import PIPE
 import pytest
 
 from sandbox import device_lock
-from sandbox.isolation import child_environment
+from sandbox.isolation import Confinement, child_environment
 
 PATIENCE_S = 120.0
 MOMENT_S = 0.2
@@ -147,7 +147,7 @@ def test_other_gpus_are_other_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_child_on_a_gpu_sees_the_gpus_of_its_parent_and_no_other_child_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "3")
-    assert child_environment(None, gpu=True)["HIP_VISIBLE_DEVICES"] == "3"
+    assert child_environment(None, Confinement(gpu=True))["HIP_VISIBLE_DEVICES"] == "3"
     assert "HIP_VISIBLE_DEVICES" not in child_environment(None)
 
 

@@ -57,9 +57,11 @@ def test_a_gain_has_to_be_seen_by_new_processes_too(monkeypatch, answers, looks,
     class Race:
         def __init__(self, baseline, plan, cases):
             races.append(plan.seed)
+            self.compiled = baseline.environment["TRITON_CACHE_DIR"]
             self.timings = [answers[len(races) - 1]]
 
-        def enter(self, candidate): ...
+        def enter(self, candidate):
+            assert candidate.environment["TRITON_CACHE_DIR"] != self.compiled, "neither sees what the other compiled"
 
         def time(self, cases, own_errors):
             assert (cases, own_errors) == ([0], {0: 0.25})

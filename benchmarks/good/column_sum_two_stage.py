@@ -20,7 +20,7 @@ def column_sum_two_stage(x):
         rows, cols = x.shape
         parts = triton.cdiv(rows, 32)
         y = torch.empty(parts, cols, device=x.device, dtype=x.dtype)
-        column_sum_kernel[(cols // 256, parts)](x, y, rows, cols, ROWS=32, COLS=256)
+        column_sum_kernel[(cols // 64, parts)](x, y, rows, cols, ROWS=32, COLS=64)
         x = y
     return x[0]
 

@@ -33,7 +33,7 @@ def matmul_int8(a, b):
     (M, K), N = a.shape, b.shape[1]
     c = torch.empty(M, N, device=a.device, dtype=torch.int32)
     grid = (triton.cdiv(M, 64) * triton.cdiv(N, 64),)
-    matmul_int8_kernel[grid](a, b, c, M, N, K, BM=64, BN=64, BK=64, GROUP=8, num_warps=4, num_stages=2)
+    matmul_int8_kernel[grid](a, b, c, M, N, K, BM=64, BN=64, BK=64, GROUP=8, num_warps=2, num_stages=2)
     return c
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox import triton_cache
 from sandbox.isolation import (
     Confinement,
     Ended,
@@ -18,6 +19,7 @@ from sandbox.isolation import (
     isolation_level,
     run_isolated,
 )
+from sandbox.kernel import Kernel, Language
 from sandbox.process_tree import descendants, descendants_among_all
 
 bubblewrap_only = pytest.mark.skipif(isolation_level() != "bubblewrap", reason="needs bubblewrap")
@@ -148,3 +150,23 @@ def test_secrets_network_and_files_are_out_of_reach(monkeypatch):
     assert ended.stdout.splitlines() == [
         "False False", "ConnectionRefusedError", "refused", "refused", "refused", "False 65534 ['work']",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "process"])
+def test_what_triton_compiles_is_kept_for_the_next_run_of_the_same_program(level, tmp_path, monkeypatch):
+    if level == "process":
+        monkeypatch.setenv("WAVESMITH_ISOLATION", level)
+    elif isolation_level() != level:
+        pytest.skip("no bubblewrap")
+    (work := tmp_path / "work").mkdir()
+    first, second = (Kernel(text, "k.py", Language.TRITON) for text in (f"{level} = 1\n", f"{level} = 2\n"))
+    write = "import os, pathlib; p = pathlib.Path(os.environ['TRITON_CACHE_DIR']); print(len(list(p.iterdir())), p);"
+    write += "(p / 'binary').write_text('x')"
+    said = []
+    for kernel in (first, first, second):
+        place = Confinement(work=work, triton_cache=triton_cache.folder_of(kernel))
+        command = [sys.executable, "-P", "-s", "-c", write]
+        ended = run_isolated(command, confinement=place, limits=Limits(wall_s=30), on_result=lambda data: None)
+        said.append(ended.stdout.split())
+    assert [count for count, _ in said] == ["0", "1", "0"]
+    assert said[0][1] == said[1][1] != said[2][1]
