@@ -159,6 +159,7 @@ def _nothing(found: Found, target: Target) -> str:
     foreign = any(u.reason == NEEDS_CLOCK_OF_TARGET for u in found.unmatched)
     clock = f"the clock of a {target.arch}" if foreign else "a GPU's clock"
     later = f" Untried without {clock}: {', '.join(waiting)}." if waiting else ""
+    later += f" The search ended early: {found.stopped}." if found.stopped else ""
     if tried:
         edits = "1 edit was" if tried == 1 else f"{tried} edits were"
         return f"Nothing better was found for {target.arch}: {edits} tried{_timed(found)}.{later}"

@@ -184,6 +184,14 @@ def test_what_a_clock_saw_no_gain_in_is_nothing_rather_than_inconclusive() -> No
     assert conclusion.summary.endswith("1 edit was tried, 1 of them timed on NVIDIA H200.")
 
 
+def test_who_finds_nothing_in_too_little_time_says_so() -> None:
+    _, conclusion, _ = run(Script(["a", "b"], {"start a": NO_GAIN, "start b": NO_GAIN}), evaluations=1)
+    assert conclusion.outcome is Outcome.NOTHING
+    assert conclusion.summary.endswith(
+        "1 edit was tried. The search ended early: the budget of 1 evaluations was used up."
+    )
+
+
 def test_an_unmeasured_candidate_does_not_spoil_a_shown_gain() -> None:
     verdicts = {"start swizzle": NO_GAIN, "start a": accepted(), "start a swizzle": NO_GAIN}
     _, conclusion, _ = run(Script(["swizzle", "a"], verdicts, timed=frozenset({"swizzle"})))
