@@ -14,14 +14,16 @@ from skills.cuda_atomics import NotAssuredError
 from skills.cuda_edit import constants
 from skills.cuda_tree import (
     BUILTINS,
+    CHANGES,
     INTEGERS,
     LOOPS,
+    Change,
     KernelTree,
     Variable,
     ancestors,
     arguments,
     callee,
-    root_name,
+    change_of,
     walk,
 )
 
@@ -99,7 +101,7 @@ class RunLoop:
         variable = self.tree.variables.get(self.tree.file.slice(array)) if array is not None else None
         if depth or variable is None or not variable.pointer or not self._is_whole_number(variable.type):
             raise NotAssuredError("the address depends on memory that is read elsewhere")
-        if any(n.type in _CHANGES or n.type in _REFUSED for n in walk(node)):
+        if any(n.type in CHANGES or n.type in _REFUSED for n in walk(node)):
             raise NotAssuredError("the index of the row cannot be read twice")
         self._add(node, variable.type)
 
@@ -156,25 +158,21 @@ class RunLoop:
     @cached_property
     def _changed(self) -> frozenset[str]:
         """Variables that get another value in the loop, its head included."""
-        return frozenset(name for node in walk(self.loop) for name in self._targets(node))
+        return frozenset(change.name for _, change in self._changes)
 
     @cached_property
     def _counted(self) -> frozenset[str]:
         """Those of them that are counted on rather than set."""
-        counted = set()
-        for node in walk(self.loop):
-            operator = node.child_by_field_name("operator")
-            plain = node.type == "assignment_expression" and operator is not None and _text(operator) == "="
-            head = any(p.type in LOOPS for p in (node.parent,) if p is not None)
-            if not plain or head:
-                counted |= set(self._targets(node))
-        return frozenset(counted)
+        return frozenset(
+            change.name
+            for node, change in self._changes
+            if change.operator != "=" or (node.parent is not None and node.parent.type in LOOPS)
+        )
 
-    def _targets(self, node: Node) -> Iterator[str]:
-        if node.type in _CHANGES:
-            target = node.child_by_field_name("left") or node.child_by_field_name("argument")
-            if target is not None:
-                yield root_name(self.tree.file, target)
+    @cached_property
+    def _changes(self) -> list[tuple[Node, Change]]:
+        file = self.tree.file
+        return [(node, change) for node in walk(self.loop) if (change := change_of(file, node)) is not None]
 
     @cached_property
     def _aliased(self) -> frozenset[str]:
@@ -198,8 +196,7 @@ class RunLoop:
         return variable is not None and (variable.pointer or variable.constant)
 
 
-_CHANGES = ("assignment_expression", "update_expression")
-_REFUSED = (*_CHANGES, "pointer_expression", "lambda_expression", "gnu_asm_expression", "qualified_identifier")
+_REFUSED = (*CHANGES, "pointer_expression", "lambda_expression", "gnu_asm_expression", "qualified_identifier")
 
 
 def run_loop(tree: KernelTree, call: Node) -> tuple[Node, Key] | None:

@@ -91,12 +91,7 @@ def _only_added_to(tree: KernelTree, base: str, same: Sequence[Scatter]) -> bool
 
 def _replaced(tree: KernelTree) -> set[str]:
     """Names that are given a value that has nothing to do with the one before."""
-    found = set()
-    for node in tree.of_type("assignment_expression"):
-        left, operator = (node.child_by_field_name(f) for f in ("left", "operator"))
-        if left is not None and operator is not None and tree.file.slice(operator) == "=":
-            found.add(root_name(tree.file, left))
-    return found
+    return {change.name for change in tree.changes if change.operator == "="}
 
 
 def merge_edits(file: CudaFile, merged: Sequence[Merged], helpers: Mapping[str, str], suffix: str) -> list[Edit]:

@@ -54,6 +54,15 @@ class Variable:
     """A pointer declared `__restrict__`."""
 
 
+@dataclass(frozen=True)
+class Change:
+    """Something gets another value: the variable that leads to it, the operator, the right side if there is one."""
+
+    name: str
+    operator: str
+    value: Node | None
+
+
 class CudaFile:
     """A source text and its tree."""
 
@@ -279,11 +288,15 @@ class KernelTree:
     def _given(self) -> Mapping[str, list[Node]]:
         """The right sides of a variable's assignments."""
         found: dict[str, list[Node]] = {}
-        for node in self.of_type("assignment_expression"):
-            left, right = (node.child_by_field_name(f) for f in ("left", "right"))
-            if left is not None and right is not None:
-                found.setdefault(root_name(self.file, left), []).append(right)
+        for change in self.changes:
+            if change.value is not None:
+                found.setdefault(change.name, []).append(change.value)
         return found
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """Every assignment, increment and decrement of the kernel."""
+        return [change for node in self.nodes if (change := change_of(self.file, node)) is not None]
 
     def is_constant(self, name: str) -> bool:
         """Whether a name that the kernel does not declare stands for a constant, or for an object of the file."""
@@ -361,6 +374,20 @@ def root_name(file: CudaFile, node: Node) -> str:
             return ""
         node = inner
     return file.slice(node)
+
+
+CHANGES = ("assignment_expression", "update_expression")
+
+
+def change_of(file: CudaFile, node: Node) -> Change | None:
+    """What an expression itself changes, not those inside it; None for one that changes nothing."""
+    if node.type not in CHANGES:
+        return None
+    target = node.child_by_field_name("left") or node.child_by_field_name("argument")
+    operator = node.child_by_field_name("operator")
+    if target is None or operator is None:
+        return None
+    return Change(root_name(file, target), file.slice(operator), node.child_by_field_name("right"))
 
 
 def statement_of(node: Node) -> Node | None:
