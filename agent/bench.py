@@ -11,13 +11,16 @@ from agent.events import Progress
 from agent.fix import TIMED_METRICS
 from agent.job import JobRequest
 from sandbox.capture import choose_executor
-from sandbox.evaluate import EvaluateOptions, Evaluation, Evaluator
+from sandbox.evaluate import LIMITS, EvaluateOptions, Evaluation, Evaluator
 from sandbox.kernel import Kernel
 from sandbox.profiler.metrics import changes_between
 from sandbox.profiler.static import compare_static, resource_gains
 from sandbox.target import Target
 from sandbox.timed import Clock
 from sandbox.verdict import Accepted, CompileFailed, Correctness, Inconclusive, NoGain
+
+_LEAST_RUN_S = 30.0
+"""What a run of a candidate has at least; no run may take longer than the whole search is given."""
 
 
 @dataclass
@@ -110,7 +113,9 @@ class SandboxBench:
         """What judges every candidate of the job, against the user's own file."""
         if self._evaluator is None:
             asked = self.request.options
+            wall_s = min(LIMITS.wall_s, max(_LEAST_RUN_S, asked.budget.wall_s))
             options = EvaluateOptions(
+                limits=replace(LIMITS, wall_s=wall_s),
                 executor=asked.executor,
                 allow_approx=asked.allow_approx,
                 seed=asked.seed,

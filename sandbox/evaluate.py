@@ -54,7 +54,8 @@ from sandbox.verdict import (
 )
 from sandbox.workload import StoredWorkload
 
-_LIMITS = Limits(wall_s=300.0)
+LIMITS = Limits(wall_s=300.0)
+"""What one run of a program has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class EvaluateOptions:
     """
 
     executor: str = "auto"
-    limits: Limits = _LIMITS
+    limits: Limits = LIMITS
     expects: Mapping[str, str] = field(default_factory=dict)
     allow_approx: bool = False
     seed: int | None = None
