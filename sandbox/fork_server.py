@@ -12,6 +12,7 @@ its process the long way. `WAVESMITH_FORK=0` asks for that.
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
 import signal
@@ -84,9 +85,6 @@ def fork(
     """
     if os.environ.get("WAVESMITH_FORK", "") == "0":
         return None
-    server = _server_for((sys.executable, program.modules, program.root, tuple(sorted(libraries.items()))))
-    if server is None:
-        return None
     request = {
         "code": program.code,
         "arguments": program.arguments,
@@ -94,8 +92,12 @@ def fork(
         "folder": str(folder) if folder is not None else None,
         "descriptors": list(descriptors),
     }
-    pid = server.fork(request, list(descriptors.values()))
-    return ForkedProcess(pid, server) if pid is not None else None
+    for _ in range(2):  # the server may have ended meanwhile
+        server = _server_for((sys.executable, program.modules, program.root, tuple(sorted(libraries.items()))))
+        pid = server.fork(request, list(descriptors.values())) if server is not None else None
+        if server is not None and pid is not None:
+            return ForkedProcess(pid, server)
+    return None
 
 
 _Preparation = tuple[str, tuple[str, ...], str, tuple[tuple[str, str], ...]]
@@ -142,7 +144,8 @@ class _Server:
             try:
                 self.control.settimeout(_FORK_TIMEOUT_S)
                 socket.send_fds(self.control, [json.dumps(request).encode()], descriptors)
-            except OSError:
+            except OSError as e:
+                self.alive = e.errno == errno.EMSGSIZE  # a request that is too large is no fault of the server
                 return None
             deadline = time.monotonic() + _FORK_TIMEOUT_S
             while (said := self._receive(deadline - time.monotonic())) is not None:

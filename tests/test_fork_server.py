@@ -111,6 +111,23 @@ def test_nothing_outlives_its_server(tmp_path):
     assert again.server.process.pid != server.pid
 
 
+def test_a_server_that_ended_unseen_is_replaced(tmp_path):
+    first = forked("pass", out=tmp_path / "out")
+    assert first.wait() == 0
+    first.server.process.kill()
+    first.server.process.wait()
+    second = forked("pass", out=tmp_path / "out")
+    assert second.wait() == 0 and second.server.process.pid != first.server.process.pid
+
+
+def test_a_request_that_is_too_large_is_started_the_long_way(tmp_path):
+    first = forked("pass", out=tmp_path / "out")
+    large = PythonProgram("pass", ("x" * 2**22,))
+    assert fork(large, environment={}, libraries=LIBRARIES, folder=None, descriptors={}) is None
+    again = forked("pass", out=tmp_path / "out")
+    assert (first.wait(), again.wait()) == (0, 0) and again.server is first.server
+
+
 def test_it_can_be_had_without(tmp_path, monkeypatch):
     monkeypatch.setenv("WAVESMITH_FORK", "0")
     assert fork(program("pass"), environment={}, libraries=LIBRARIES, folder=None, descriptors={}) is None
