@@ -70,6 +70,9 @@ class ForkedProcess:
         return code
 
 
+Process = subprocess.Popen[bytes] | ForkedProcess
+
+
 def fork(
     program: PythonProgram,
     *,

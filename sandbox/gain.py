@@ -104,6 +104,8 @@ _COUNTERS = {
     "executed_vector_loads": "SQ_INSTS_VMEM_RD",
     "lds_bank_conflicts": "SQ_LDS_BANK_CONFLICT",
 }
+ENOUGH = 0.9
+"""What a count has to fall below, of what it was, to be a gain."""
 MODELLED = frozenset({"lds_bank_conflicts"})
 """Metrics that the emulator predicts with a model of the hardware."""
 COUNTED = frozenset({*_COUNTERS, "executed_alu_cycles"}) - MODELLED
@@ -168,7 +170,7 @@ def _moved_down(
     moved: dict[str, tuple[float, float]] = {}
     for name, direction in expects.items():
         old, new = (_count(name, c, target) for c in (before, after))
-        if old and new is not None and (new <= 0.5 * old if direction == "halved" else new < 0.9 * old):
+        if old and new is not None and (new <= 0.5 * old if direction == "halved" else new < ENOUGH * old):
             moved[name.removeprefix("executed_")] = (old, new)
     return moved
 

@@ -27,7 +27,7 @@ from typing import Literal
 
 from sandbox.device_lock import visible_devices
 from sandbox.errors import SandboxError
-from sandbox.fork_server import ForkedProcess, PythonProgram, fork
+from sandbox.fork_server import ForkedProcess, Process, PythonProgram, fork
 from sandbox.process_tree import descendants, descendants_among_all, parent_of, private_bytes, session_of
 
 Level = Literal["bubblewrap", "process"]
@@ -117,9 +117,6 @@ def _bubblewrap_works() -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0 and done.stdout.strip() == b"42"
-
-
-Process = subprocess.Popen[bytes] | ForkedProcess
 
 
 def run_isolated(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,14 +12,7 @@ def descendants(pid: int) -> set[int]:
     """Process numbers below and including `pid` that exist now."""
     if not Path("/proc/thread-self/children").exists():  # a kernel without CONFIG_PROC_CHILDREN
         return descendants_among_all(pid)
-    found: set[int] = set()
-    todo = [pid]
-    while todo:
-        current = todo.pop()
-        if current not in found:
-            found.add(current)
-            todo += _children(current)
-    return found
+    return _below(pid, _children)
 
 
 def _children(pid: int) -> list[int]:
@@ -39,13 +33,17 @@ def descendants_among_all(pid: int) -> set[int]:
             parent = parent_of(int(entry.name))
             if parent is not None:
                 children.setdefault(parent, []).append(int(entry.name))
+    return _below(pid, lambda parent: children.get(parent, []))
+
+
+def _below(pid: int, children_of: Callable[[int], list[int]]) -> set[int]:
     found: set[int] = set()
     todo = [pid]
     while todo:
         current = todo.pop()
         if current not in found:
             found.add(current)
-            todo += children.get(current, [])
+            todo += children_of(current)
     return found
 
 

@@ -56,16 +56,16 @@ class TensorFile(Mapping[str, memoryview]):
         if path.stat().st_size < 8:
             raise InputError("not a safetensors file.", file=path, remedy="Capture the workload again.")
         with path.open("rb") as handle:
-            whole = memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_COPY))
-        return cls._parsed(whole, path)
+            return cls._mapped(handle.fileno(), path)
 
     @classmethod
     def of_descriptor(cls, descriptor: int) -> TensorFile:
         """Map what `sealed` made, as `open` does."""
-        return cls._parsed(memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)), Path("the inputs"))
+        return cls._mapped(descriptor, Path("the inputs"))
 
     @classmethod
-    def _parsed(cls, whole: memoryview, path: Path) -> TensorFile:
+    def _mapped(cls, descriptor: int, path: Path) -> TensorFile:
+        whole = memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY))
         length = int.from_bytes(whole[:8], "little")
         data: dict[str, memoryview] = {}
         dtypes: dict[str, str] = {}

@@ -19,7 +19,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from sandbox.correctness import TensorValue
-from sandbox.fork_server import ForkedProcess, PythonProgram, fork
+from sandbox.fork_server import Process, PythonProgram, fork
 
 _MAX_ANSWER_BYTES = 1 << 20
 CHECKED_ELEMENTS = 1 << 20
@@ -91,9 +91,7 @@ _PROGRAM = PythonProgram(
 )
 
 
-def _start(
-    fds: tuple[int, ...], complaints: int, environment: dict[str, str]
-) -> subprocess.Popen[bytes] | ForkedProcess:
+def _start(fds: tuple[int, ...], complaints: int, environment: dict[str, str]) -> Process:
     """The process, forked from a server that has imported torch where there is one."""
     program = replace(_PROGRAM, arguments=tuple(map(str, fds)))
     # Threads of a library that nobody calls while the server imports: it could not fork any more.

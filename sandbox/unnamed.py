@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sandbox.emulator.cycles import alu_cycles
 from sandbox.gain import (
+    ENOUGH,
     Improvement,
     counted_improvement,
     counts_of,
@@ -26,9 +27,6 @@ from sandbox.statements import counted_statement, static_statement
 from sandbox.target import Target
 from sandbox.trials import Trial
 from sandbox.verdict import Gain, Speed
-
-ENOUGH = 0.9
-"""What a count has to fall below, of what it was, to be a gain."""
 
 _FREE = frozenset(
     ("__get__", "__set__", "__len__", "__repr__", "size", "stride", "numel", "nelement", "dim", "ndimension",
@@ -103,11 +101,9 @@ def unnamed_or_static(before: Side, after: Side, static: Improvement, target: Ta
     counted = unnamed_improvement(before, after, target)
     if static.gain is None or counted.gain is None:
         return counted if static.gain is None else static
-    both, metrics = (
-        f"{counted.gain.statement}; {static.gain.statement}",
-        {**static.gain.metrics, **counted.gain.metrics},
-    )
-    return Improvement(replace(counted.gain, statement=both, metrics=metrics))
+    statement = f"{counted.gain.statement}; {static.gain.statement}"
+    metrics = {**static.gain.metrics, **counted.gain.metrics}
+    return Improvement(replace(counted.gain, statement=statement, metrics=metrics))
 
 
 def unnamed_improvement(before: Side, after: Side, target: Target) -> Improvement:
@@ -153,7 +149,7 @@ def _atomics(before: Side, after: Side) -> tuple[_Moved, str]:
         return {"lane_atomics": (old, new)}, static_statement(more)
     if after.length > enough * before.length:
         return {"lane_atomics": (old, new), **more}, _longer(before, after)
-    traffic = _grown(before, after, ("vector_memory_bytes",), 1 / ENOUGH)
+    traffic = _grown(before, after, 1 / ENOUGH, only=("vector_memory_bytes",))
     return {"lane_atomics": (old, new), **more}, static_statement(traffic)
 
 
@@ -167,7 +163,7 @@ def _work(before: Side, after: Side, target: Target) -> tuple[_Moved, str]:
         "alu_cycles": (cycles[0], cycles[1]),
     }
     moved = {name: values for name, values in both.items() if values[1] < ENOUGH * values[0]}
-    worse = {name: values for name, values in both.items() if values[1] > values[0]} | _grown(before, after, _TRAFFIC)
+    worse = {name: values for name, values in both.items() if values[1] > values[0]} | _grown(before, after)
     if worse:
         return moved, static_statement(worse)
     if after.length > before.length / ENOUGH:
@@ -175,13 +171,10 @@ def _work(before: Side, after: Side, target: Target) -> tuple[_Moved, str]:
     return moved, _static_price(before.profiles, after.profiles, target)
 
 
-_TRAFFIC = ("vector_memory_bytes", "vector_memory_instructions", "lds_instructions", "lane_atomics", "launches")
-
-
-def _grown(before: Side, after: Side, names: Sequence[str], by: float = 1.0) -> _Moved:
-    """Which of the named grew to more than `by` times what they were."""
-    pairs = {name: (before.traffic[name], after.traffic[name]) for name in names}
-    return {name: (old, new) for name, (old, new) in pairs.items() if new > by * old}
+def _grown(before: Side, after: Side, by: float = 1.0, *, only: Sequence[str] = ()) -> _Moved:
+    """Which parts of the traffic grew to more than `by` times what they were."""
+    old, new = before.traffic, after.traffic
+    return {name: (old[name], new[name]) for name in only or old if new[name] > by * old[name]}
 
 
 def _longer(before: Side, after: Side) -> str:

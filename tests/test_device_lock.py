@@ -105,22 +105,15 @@ def test_a_child_keeps_a_clock_waiting_from_its_first_use_to_its_end_only() -> N
         print(file=child.stdin)
         early.release()
         assert child.stdout.readline() == "joined\n"
-        clock = Holder(device_lock.alone)
-        assert not clock.has.wait(MOMENT_S)
-        print(file=child.stdin)
-        assert child.stdout.readline() == "compiling\n"
-        assert clock.has.wait(PATIENCE_S), "the child only compiles"
-        clock.release()
-        print(file=child.stdin)
-        assert child.stdout.readline() == "compiled\n"
-        clock = Holder(device_lock.alone)
-        assert not clock.has.wait(MOMENT_S)
-        print(file=child.stdin)
-        assert child.stdout.readline() == "hashing\n"
-        assert clock.has.wait(PATIENCE_S), "the child only hashes"
-        clock.release()
-        print(file=child.stdin)
-        assert child.stdout.readline() == "hashing little\n"
+        for without_gpu, next_word in (("compiling", "compiled"), ("hashing", "hashing little")):
+            clock = Holder(device_lock.alone)
+            assert not clock.has.wait(MOMENT_S)
+            print(file=child.stdin)
+            assert child.stdout.readline() == f"{without_gpu}\n"
+            assert clock.has.wait(PATIENCE_S), f"the child is only {without_gpu}"
+            clock.release()
+            print(file=child.stdin)
+            assert child.stdout.readline() == f"{next_word}\n"
         clock = Holder(device_lock.alone)
         assert not clock.has.wait(MOMENT_S), "letting go is not worth it"
         print(file=child.stdin)
