@@ -45,7 +45,7 @@ class Told:
         environment = {**os.environ, "TMPDIR": str(temporary), "WAVESMITH_CACHE_DIR": str(folder / "cache")}
         with subprocess.Popen(
             [sys.executable, *words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            cwd=Path(__file__).parent.parent,
+            cwd=Path(__file__).parent.parent, preexec_fn=_heeds_the_keyboard,
         ) as process:  # fmt: skip
             below = self._wait_until(busy, process)
             began = time.monotonic()
@@ -72,6 +72,11 @@ class Told:
         assert not self.alive
         assert not self.folders
         assert "fault of ours" not in self.complaints
+
+
+def _heeds_the_keyboard() -> None:
+    """As in a terminal's foreground: tests that a script runs behind it have SIGINT ignored, and would hand that on."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _lives(pid: int) -> bool:
