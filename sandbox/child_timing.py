@@ -6,7 +6,6 @@ Everything this file needs from torch is bound before the program is imported, s
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import hashlib
 import importlib.util
@@ -136,7 +135,7 @@ class Session:
         os.environ.update(request["environment"])
         inputs = _load(Path(request["inputs"]), "wavesmith_inputs")
         self._make, self._select = inputs.make, getattr(inputs, "select", None)
-        self._use = _Use(*files) if files else None
+        self._use = _use_of(files) if files else None
         self._clock = (CpuClock if self._device == "cpu" else DeviceClock)(request["flush_bytes"])
         source = Path(request["source"])
         self._digest = hashlib.sha256(source.read_bytes()).hexdigest()
@@ -236,37 +235,11 @@ class Session:
         return {"nbytes": lengths}
 
 
-class _Use:
-    """`sandbox.device_lock.join`, which this file may not import: the GPU is used, except while Triton compiles."""
-
-    def __init__(self, turn: int, use: int) -> None:
-        import triton
-
-        self._files: tuple[int, int] | None = (turn, use)
-        self._compile = triton.compiler.compile
-        triton.compile = triton.compiler.compile = self._compile_outside
-        self._take()
-
-    def leave(self) -> None:
-        """Warm: from here on the parent has the GPU alone for this process and its like."""
-        files, self._files = self._files, None
-        for descriptor in files or ():
-            os.close(descriptor)
-
-    def _take(self) -> None:
-        if self._files is not None:
-            turn, use = self._files
-            fcntl.flock(turn, fcntl.LOCK_SH)
-            fcntl.flock(use, fcntl.LOCK_SH)
-            fcntl.flock(turn, fcntl.LOCK_UN)
-
-    def _compile_outside(self, *args: Any, **kwargs: Any) -> Any:
-        if self._files is not None:
-            fcntl.flock(self._files[1], fcntl.LOCK_UN)
-        try:
-            return self._compile(*args, **kwargs)
-        finally:
-            self._take()
+def _use_of(files: Sequence[int]) -> Any:
+    """A `sandbox.device_use.DeviceUse`; its file is loaded, for this one imports nothing of the package."""
+    use = _load(Path(__file__).with_name("device_use.py"), "wavesmith_device_use").DeviceUse(*files)
+    use.hook_triton()
+    return use
 
 
 def _import_torch() -> Any:

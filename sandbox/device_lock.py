@@ -3,33 +3,28 @@
 Jobs side by side (several workers, a benchmark with `--jobs`) would otherwise time each other's work. The locks are
 files in the cache folder, one pair for each set of visible devices, so they hold between processes of one user and end
 with the process that holds them. Children are offered the open files and take the lock when they come to use the GPU,
-and give it back while they compile or hash: the seconds in which they do what needs no GPU keep no clock waiting.
+and give it back while they compile or hash: the seconds in which they do what needs no GPU keep no clock waiting
+(`sandbox.device_use`).
 """
 
 from __future__ import annotations
 
-import fcntl
-import functools
 import hashlib
 import os
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from sandbox.compile_cache import cache_root
+from sandbox.device_use import DeviceUse, take
 
 Files = tuple[int, int]
 """Descriptors: whose turn it is, and the use itself."""
 
 _WORTH_IT_BYTES = 16 << 20
 
-_joined: Files | None = None
+_joined: DeviceUse | None = None
 """What this process took with `join`."""
-_away = 0
-"""How many of its threads are `away`."""
-_mutex = threading.Lock()
 
 VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
@@ -55,7 +50,7 @@ def narrowed(masks: Mapping[str, str], device: int) -> dict[str, str]:
 def shared() -> Iterator[None]:
     """Compute on the GPUs beside others; waits while a clock has them or waits for them."""
     with offered() as files:
-        _take(files)
+        take(*files, alone=False)
         yield
 
 
@@ -67,23 +62,10 @@ def offered() -> Iterator[Files]:
 
 
 def join(files: Files) -> None:
-    """In a child, before its first use of a GPU: take what the parent offered, except while Triton compiles.
-
-    `sandbox.child_timing`, which imports nothing of the package, has its own.
-    """
-    import triton
-
+    """In a child, before its first use of a GPU: take what the parent offered, except while Triton compiles."""
     global _joined
-    _take(files)
-    _joined = files
-    compiled = triton.compiler.compile
-
-    @functools.wraps(compiled)
-    def compile_outside(*args: Any, **kwargs: Any) -> Any:
-        with away():
-            return compiled(*args, **kwargs)
-
-    triton.compile = triton.compiler.compile = compile_outside
+    _joined = DeviceUse(*files)
+    _joined.hook_triton()
 
 
 @contextmanager
@@ -93,42 +75,21 @@ def away(nbytes: int = _WORTH_IT_BYTES) -> Iterator[None]:
     Hashing gigabytes takes seconds in which a clock would wait, and everybody else behind it. Little work is done
     without letting go.
     """
-    global _away
-    if _joined is None or nbytes < _WORTH_IT_BYTES:
+    with _joined.away() if _joined is not None and nbytes >= _WORTH_IT_BYTES else nullcontext():
         yield
-        return
-    with _mutex:
-        _away += 1
-        fcntl.flock(_joined[1], fcntl.LOCK_UN)
-    try:
-        yield
-    finally:
-        with _mutex:
-            _away -= 1
-            if not _away:
-                _take(_joined)
 
 
 def breathe() -> None:
     """In a child that joined, where nothing runs on the GPU: let a clock that waits go first."""
     if _joined is not None:
-        fcntl.flock(_joined[1], fcntl.LOCK_UN)
-        _take(_joined)
-
-
-def _take(files: Files) -> None:
-    turn, use = files
-    fcntl.flock(turn, fcntl.LOCK_SH)
-    fcntl.flock(use, fcntl.LOCK_SH)
-    fcntl.flock(turn, fcntl.LOCK_UN)
+        _joined.breathe()
 
 
 @contextmanager
 def alone() -> Iterator[None]:
     """Have the GPUs alone; whoever computes there now is waited for, and nobody begins meanwhile."""
     with _open("turn") as turn, _open("use") as use:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        fcntl.flock(use, fcntl.LOCK_EX)
+        take(turn, use, alone=True)
         yield
 
 

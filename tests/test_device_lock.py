@@ -151,3 +151,49 @@ def test_a_child_on_a_gpu_sees_the_gpus_of_its_parent_and_no_other_child_does(mo
 )  # fmt: skip
 def test_one_gpu_of_the_visible_ones(masks: dict[str, str], device: int, one: str) -> None:
     assert device_lock.narrowed(masks, device) == {"CUDA_VISIBLE_DEVICES": one, "HIP_VISIBLE_DEVICES": one}
+
+
+TUNING = """
+import sys, triton
+from triton.runtime.autotuner import Autotuner
+from sandbox.device_lock import join
+def wait_for_word(said):
+    print(said, flush=True)
+    sys.stdin.readline()
+def bench(tuner):
+    wait_for_word("timing")
+    triton.compile("compiling")
+    wait_for_word("timing again")
+triton.compiler.compile, Autotuner._bench = wait_for_word, bench
+join((int(sys.argv[1]), int(sys.argv[2])))
+wait_for_word("joined")
+Autotuner._bench(None)
+wait_for_word("computing")
+"""
+
+
+def test_an_autotuner_times_alone_and_compiles_beside_others() -> None:
+    with device_lock.offered() as files:
+        command = [sys.executable, "-c", TUNING, *map(str, files)]
+        child = subprocess.Popen(command, pass_fds=files, stdin=PIPE, stdout=PIPE, text=True, bufsize=1)
+        assert child.stdin is not None and child.stdout is not None
+        assert child.stdout.readline() == "joined\n"
+        sister = Holder(device_lock.shared)
+        assert sister.has.wait(PATIENCE_S)
+        print(file=child.stdin)
+        sister.release()
+        assert child.stdout.readline() == "timing\n"
+        for does, others_may, next_word in (
+            ("timing", False, "compiling"),
+            ("compiling", True, "timing again"),
+            ("timing again", False, "computing"),
+            ("computing", True, ""),
+        ):
+            other = Holder(device_lock.shared)
+            assert other.has.wait(PATIENCE_S if others_may else MOMENT_S) == others_may, does
+            if others_may:
+                other.release()
+            print(file=child.stdin)
+            assert child.stdout.readline() == (f"{next_word}\n" if next_word else ""), does
+            other.release()
+        assert child.wait(PATIENCE_S) == 0
