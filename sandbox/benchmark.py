@@ -31,7 +31,8 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from sandbox import device_lock
-from sandbox.correctness import Results, TensorValue, Yardsticks, compare, is_float, largest_noise
+from sandbox.correctness import Results, TensorValue, Yardsticks, compare, largest_noise
+from sandbox.number_formats import is_float
 from sandbox.timing_session import ProgramSpec, Sample, TimingError, TimingProcess
 from sandbox.verdict import Interval
 

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sandbox.compiling import Compiled, unpack
-from sandbox.correctness import FORMATS, Mismatch, TensorValue, compare, decode
+from sandbox.correctness import Mismatch, TensorValue, compare
 from sandbox.emulator import Allocation, EmulationResult, Memory, emulate, load_code_object
 from sandbox.emulator.run import Schedule
+from sandbox.number_formats import FORMATS, decode
 from sandbox.workload import Argument, Launch, StorageRecord, StoredWorkload, TensorRecord, Value
 
 Bytes = npt.NDArray[np.uint8]

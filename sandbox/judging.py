@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from sandbox.cheats.names import COMPUTING_METHODS, INDEXING, SCRATCH_METHODS
-from sandbox.correctness import Results, TensorValue, Value, Yardsticks, bitwise_equal, compare, decode, is_float
+from sandbox.correctness import Results, TensorValue, Value, Yardsticks, bitwise_equal, compare
 from sandbox.gate import Gate
+from sandbox.number_formats import decode, is_float
 from sandbox.oracle import Booleans, Reference, unsteady, unwritten
 from sandbox.trials import Call, Trial
 

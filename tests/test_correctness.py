@@ -10,11 +10,11 @@ from sandbox.correctness import (
     Yardsticks,
     bitwise_equal,
     compare,
-    decode,
     informative,
     noise_between,
     typical_scales,
 )
+from sandbox.number_formats import decode
 from sandbox.oracle import unwritten
 from sandbox.trials import POISON_BYTE
 

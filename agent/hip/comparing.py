@@ -12,7 +12,8 @@ from agent.hip.driven import Driven, Run
 from agent.port.launches import Launch
 from agent.port.reference_run import ParameterInfo
 from agent.port.trials import FLOATS, Expected, compare, decode_buffer, same
-from sandbox.correctness import FEW, TensorValue, Yardsticks
+from sandbox.blocks import FEW
+from sandbox.correctness import TensorValue, Yardsticks
 from sandbox.correctness import compare as compare_results
 from sandbox.emulator.result import Finding
 from sandbox.gate import Gate
