@@ -286,10 +286,8 @@ class Evaluator:
         return self._trials[key]
 
     def _run(self, kernel: Kernel, requests: list[Request], executor: str, limits: Limits | None = None) -> Trial:
-        limits = limits or self.options.limits
-        return run_trial(
-            kernel, self.workload, self.target, requests, executor=executor, limits=limits, seed=self._draws
-        )
+        limits, seed = limits or self.options.limits, self._draws
+        return run_trial(kernel, self.workload, self.target, requests, executor=executor, limits=limits, seed=seed)
 
     def _outright_failure(
         self, gate: Gate, trial: Trial, candidate: Kernel, expected: list[Reference]
