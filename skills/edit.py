@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from sandbox.kernel import Kernel
+from skills.shadowed import in_builtin_terms
 from skills.triton_source import TL, JitFunction, TritonSource
 
 
@@ -23,7 +24,7 @@ class Edit:
 
 def apply_edits(kernel: Kernel, source: TritonSource, edits: Iterable[Edit]) -> Kernel | None:
     """The kernel with all edits made; None when there is none, when two overlap or the result is not Python."""
-    ordered = sorted(dict.fromkeys(edits))
+    ordered = in_builtin_terms(source, sorted(dict.fromkeys(edits)))
     if not ordered:
         return None
     pieces: list[bytes] = []
