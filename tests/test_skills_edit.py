@@ -4,7 +4,7 @@ import libcst as cst
 import pytest
 
 from sandbox.kernel import Kernel, Language
-from skills.edit import add_argument, add_element, apply_edits, drop_argument, replace, set_keyword
+from skills.edit import add_argument, add_element, append_param, apply_edits, drop_argument, replace, set_keyword
 from skills.triton_source import Config, TritonSource, parse_triton
 
 
@@ -127,3 +127,28 @@ def test_max_and_min_mean_the_builtins(before: str, text: str, after: str | None
     call = next(n for n in source.nodes if isinstance(n, cst.Call) and source.code(n.func) == "f")
     result = apply_edits(kernel, source, [replace(source, call.args[0].value, text)])
     assert (None if result is None else result.source) == (after and before.replace(source.code(call), f"f({after})"))
+
+
+def test_a_kernel_that_shares_its_launch_keeps_its_parameters() -> None:
+    text = """import triton
+import triton.language as tl
+
+@triton.jit
+def one(x, n):
+    tl.store(x, n)
+
+@triton.jit
+def two(x, n):
+    tl.store(x, n + 1)
+
+def run(x, twice):
+    kernel = KERNEL
+    kernel[(1,)](x, 3)
+"""
+    for chosen, shared in (("two if twice else one", True), ("one", False)):
+        kernel = Kernel(text.replace("KERNEL", chosen), "a.py", Language.TRITON)
+        source = parse_triton(kernel)
+        (launch,) = source.launches
+        more = [append_param(source, source.functions["one"], "m"), add_argument(source, launch.call, "m=2")]
+        assert (apply_edits(kernel, source, more) is None) == shared
+        assert apply_edits(kernel, source, [add_argument(source, launch.call, "num_warps=2")]) is not None
