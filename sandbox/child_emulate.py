@@ -60,6 +60,7 @@ def emulate_launch(
                 schedule=order,  # type: ignore[arg-type]
                 seed=int(seed or 0),
                 instruction_budget=max(1, int(budget_s * rate)),
+                copied_lanes=compiled.copied_lanes,
             )
         except InputError as e:
             raise CannotEmulate(str(e)) from e

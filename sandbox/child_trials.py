@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import random
 import sys
 import time
 import types
@@ -18,6 +19,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -84,6 +86,13 @@ class Watch(TorchFunctionMode):  # type: ignore[misc]
             with raw():
                 viewed = {storage_of(t)[0] for t in tensors_in(given) if type(t) in (torch.Tensor, torch.nn.Parameter)}
                 self.storages.update({storage_of(t)[0] for t in plain if t.layout is torch.strided} - viewed)
+
+
+def _seed(seed: int, secret: int) -> None:
+    """What host code draws in a call is an input too: every version of a program draws the same."""
+    torch.manual_seed(seed)
+    random.seed(seed + secret)
+    np.random.seed((seed + secret) % 2**32)
 
 
 def poison_(tensor: Any) -> None:
@@ -225,7 +234,7 @@ class TrialRun:
             before = contents_of(seen)
             named = seen if step.get("name_inputs") else {}
             given = {p: _named(_flat(t)) for p, t in named.items()}
-        torch.manual_seed(int(step["variant"]["seed"]) + 1)
+        _seed(int(step["variant"]["seed"]) + 1, self.seed)
         try:
             value = self._enter(builder, module, inputs)
         except CannotBuild as e:

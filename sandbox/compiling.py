@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,8 @@ _FORMAT = 3
 ErrorKind = Literal[
     "frontend", "option", "argument", "lowering", "compiler-exit", "compiler-crash", "timeout", "internal"
 ]
+_OWN_LDS = re.compile(r'\.local_scatter\b|elementwise_inline_asm "[^"]*ds_')
+"""What a Triton source can address LDS with itself: a scattering store, assembly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,12 @@ class Compiled:
     @property
     def threads_per_workgroup(self) -> int:
         return self.num_warps * self.warp_size
+
+    @property
+    def copied_lanes(self) -> bool:
+        """Whether LDS is addressed by the compiler's layouts alone: lanes that store to one address at once then hold
+        copies of one element."""
+        return _OWN_LDS.search(self.ttgir) is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,7 @@ def repeat_launch(
         instruction_budget=instruction_budget,
         workgroups=list(workgroups),
         model=model,
+        copied_lanes=compiled.copied_lanes,
     )
     digest = hashlib.blake2b(b"".join(a.data.tobytes() for a in tensors.values()), digest_size=16).hexdigest()
     partial = len(workgroups) < math.prod(launch.grid)

@@ -129,6 +129,8 @@ class Evaluator:
         self._rng = np.random.default_rng(seed)
         on_gpu = self.executor == "gpu"
         self.steps = plan_steps(workload.workload, self._rng, budget_s=self.options.budget_s, reduce=on_gpu)
+        self._draws = int(self._rng.integers(1, 2**31))
+        """Shifts every seed of host code, which no program can know; one for all, since draws are inputs too."""
         entries = workload.workload.entries
         self._dear = frozenset(e.index for e in entries if is_dear(workload.workload, e))
         self._baseline_trial: Trial | None = None
@@ -284,8 +286,7 @@ class Evaluator:
         return self._trials[key]
 
     def _run(self, kernel: Kernel, requests: list[Request], executor: str, limits: Limits | None = None) -> Trial:
-        seed = int(self._rng.integers(1, 2**31))
-        limits = limits or self.options.limits
+        limits, seed = limits or self.options.limits, self._draws
         return run_trial(kernel, self.workload, self.target, requests, executor=executor, limits=limits, seed=seed)
 
     def _outright_failure(

@@ -80,8 +80,9 @@ def plan_steps(
 
     Entries whose results were unknown are called once, on their recorded inputs, for what they compile to; where all
     are and the inputs are large, on much smaller ones too; with `reduce` (on a GPU) any large inputs are. `rng` makes
-    the seeds secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost, those of dear calls in smaller
-    sizes, and with `reduce` one of their own size.
+    the seeds secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost, and large ones, where other
+    block sizes lead to other overflows and underflows; those of dear calls in smaller sizes, and with `reduce` one of
+    their own size.
     """
     entries = _distinct(workload.entries)
     steps = [Step(e.index, RECORDED) for e in entries]
@@ -93,7 +94,7 @@ def plan_steps(
             steps += [*_reduced_steps(entry, rng), *_reduced_steps(entry, rng)]
             continue
         for variant in variants_of(entry, rng):
-            needed = variant.kind == "seed"
+            needed = variant.kind == "seed" or variant.distribution == "large"
             if needed or cost <= left_s:
                 steps.append(Step(entry.index, variant))
                 left_s -= cost

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from sandbox.kernel import Kernel
+from skills.shadowed import in_builtin_terms
 from skills.triton_source import TL, JitFunction, TritonSource
 
 
@@ -22,9 +23,10 @@ class Edit:
 
 
 def apply_edits(kernel: Kernel, source: TritonSource, edits: Iterable[Edit]) -> Kernel | None:
-    """The kernel with all edits made; None when there is none, when two overlap or the result is not Python."""
-    ordered = sorted(dict.fromkeys(edits))
-    if not ordered:
+    """The kernel with all edits made; None when there is none, when two overlap or the result is not Python, and where
+    the parameters of a kernel would change whose launches may start another kernel as well."""
+    ordered = in_builtin_terms(source, sorted(dict.fromkeys(edits)))
+    if not ordered or any(_changes_parameters(source, name, ordered) for name in source.sharing):
         return None
     pieces: list[bytes] = []
     at = 0
@@ -42,6 +44,12 @@ def apply_edits(kernel: Kernel, source: TritonSource, edits: Iterable[Edit]) -> 
     except SyntaxError:
         return None
     return kernel.with_source(text)
+
+
+def _changes_parameters(source: TritonSource, kernel: str, edits: Iterable[Edit]) -> bool:
+    params = source.functions[kernel].node.params
+    spans = [source.param_span(p) for p in (*params.params, *params.kwonly_params)]
+    return bool(spans) and any(spans[0][0] <= e.start <= spans[-1][1] for e in edits)
 
 
 def replace(source: TritonSource, node: cst.CSTNode, text: str) -> Edit:

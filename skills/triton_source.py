@@ -83,7 +83,10 @@ class TritonSource:
                 self.imports[name] = full
         self.imports.update(self._function_aliases())
         self.functions = {f.name: f for f in self._jit_functions()}
-        self.aliases = dict(self._kernel_aliases())
+        pairs = list(self._kernel_aliases())
+        self.aliases = dict(pairs)
+        self.sharing = frozenset(k for a, k in pairs if any(other != k for b, other in pairs if b == a))
+        """Kernels that a name stands for which stands for others as well: its launches give all of them the same."""
         self.launches = tuple(self._launches())
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:

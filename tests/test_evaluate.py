@@ -129,6 +129,29 @@ def test_a_resource_gain_is_static_and_says_nothing_about_time(plain):
     assert set(evaluation.baseline_profiles) == {"scale_kernel"}
 
 
+DRAWS = (
+    SPILLS.replace(
+        "def scale(x, factor):\n",
+        """def scale(n, factor):
+    x = torch.randn(n, device="cuda") + random.random() + numpy.random.rand()
+    x *= torch.rand(1, generator=torch.Generator("cuda").manual_seed(int(torch.randint(9, ())))).item()
+""",
+    )
+    .replace('scale(torch.randn(3000, device="cuda"), 0.5)', "scale(3000, 0.5)")
+    .replace("import torch\n", "import random\n\nimport numpy\nimport torch\n", 1)
+)
+"""Its host code draws the numbers that its kernel computes with."""
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "emulator"])
+def test_what_host_code_draws_is_the_same_for_every_version(executor: str) -> None:
+    judge = make(DRAWS, executor=executor)
+    better = judge.evaluate(kernel(DRAWS.replace("WARPS = 1", "WARPS = 4"))).verdict
+    assert isinstance(better, Accepted), better
+    wrong = judge.evaluate(kernel(DRAWS.replace("acc * factor", "acc * factor * 1.01"))).verdict
+    assert isinstance(wrong, Incorrect) and wrong.check == "tolerance"
+
+
 def test_a_clock_of_another_vendor_is_not_asked_about_spills_of_the_target(plain, monkeypatch):
     better = kernel(SPILLS.replace("WARPS = 1", "WARPS = 4"))
     expected, before = plain.references, plain.baseline_trial

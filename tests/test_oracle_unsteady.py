@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sandbox.correctness import TensorValue
 from sandbox.isolation import Ended
-from sandbox.oracle import unanswered
+from sandbox.oracle import references, unanswered
 from sandbox.trials import Call, Request, Trial, TrialLaunch
-from sandbox.variants import RECORDED, Step
+from sandbox.variants import RECORDED, InputVariant, Step
+from sandbox.workload import StoredWorkload
 
 
 def result(value: float) -> dict[str, TensorValue]:
@@ -39,3 +42,24 @@ def test_an_address_outside_is_named_as_the_reason(findings: tuple[str, ...], sa
     ended = Ended("exit", "process", 1.0)
     trial = Trial("gpu", calls, (), frozenset(), None, "H", None, None, None, ended)
     assert unanswered(trial).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("by", "drawn", "kind"),
+    [
+        ("gpu", {"empty": 1, "randn": 2}, "baseline"),
+        ("gpu", {"empty": 1}, "float64"),
+        ("interpreter", {"empty": 1, "randn": 2}, "float64"),
+    ],
+)
+def test_what_host_code_draws_on_a_gpu_the_interpreter_cannot_answer(by: str, drawn: dict[str, int], kind: str) -> None:
+    """Its results come from other numbers: as an oracle they would make any error look like the baseline's own."""
+    step = Step(0, InputVariant("inputs drawn anew (1)", "seed", 7))
+    wide = TrialLaunch("k", True, True, None, (), (1, 1, 1), "interpreter")
+    calls = (
+        Call(Request(step, 0), result(1.0), launches=(replace(wide, by=by),), torch_functions=drawn),
+        Call(Request(step, 0, wide=True), result(3.0), launches=(wide,), torch_functions=drawn),
+    )
+    trial = Trial(by, calls, (), frozenset(), None, "H", None, None, None, Ended("exit", "process", 1.0))
+    (reference,) = references(StoredWorkload.__new__(StoredWorkload), [step], trial)
+    assert (reference.kind, reference.oracle is None) == (kind, kind == "baseline")

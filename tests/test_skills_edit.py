@@ -4,7 +4,7 @@ import libcst as cst
 import pytest
 
 from sandbox.kernel import Kernel, Language
-from skills.edit import add_argument, add_element, apply_edits, drop_argument, set_keyword
+from skills.edit import add_argument, add_element, append_param, apply_edits, drop_argument, replace, set_keyword
 from skills.triton_source import Config, TritonSource, parse_triton
 
 
@@ -105,3 +105,50 @@ def test_what_a_file_holds() -> None:
     assert source.code(configs[1].options["num_stages"]) == "8"
     names = {name for _, name in source.calls(function.node.body)}
     assert {"triton.language.exp", "triton.language.extra.cuda.libdevice.tanh"} <= names
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "after"),
+    [
+        ("def max(x):\n    return f(x)\n", "max(1, n // (2))", "sorted((1, n // (2)))[-1]"),
+        ("def g(x, min, max):\n    f(x)\n", "max(1, min(n, tl.max(m)))", "sorted((1, sorted((n, tl.max(m)))[0]))[-1]"),
+        ("def g(x):\n    max = 3\n    f(x)\n", "max(1, n)", "sorted((1, n))[-1]"),
+        ("from torch import min\nf(x)\n", "min(1, n)", "sorted((1, n))[0]"),
+        ("def g(x, max):\n    pass\nf(x)\n", "max(1, n)", "max(1, n)"),
+        ("@triton.jit\ndef g(x, max):\n    f(x)\n", "max(1, n)", "max(1, n)"),
+        ("def max(x):\n    return f(max(x, 2))\n", "max(1, n)", None),
+        ("def max(x, sorted):\n    return f(x)\n", "max(1, n)", None),
+    ],
+)
+def test_max_and_min_mean_the_builtins(before: str, text: str, after: str | None) -> None:
+    before = f"import triton\nimport triton.language as tl\n{before}"
+    kernel = Kernel(before, "a.py", Language.TRITON)
+    source = parse_triton(kernel)
+    call = next(n for n in source.nodes if isinstance(n, cst.Call) and source.code(n.func) == "f")
+    result = apply_edits(kernel, source, [replace(source, call.args[0].value, text)])
+    assert (None if result is None else result.source) == (after and before.replace(source.code(call), f"f({after})"))
+
+
+def test_a_kernel_that_shares_its_launch_keeps_its_parameters() -> None:
+    text = """import triton
+import triton.language as tl
+
+@triton.jit
+def one(x, n):
+    tl.store(x, n)
+
+@triton.jit
+def two(x, n):
+    tl.store(x, n + 1)
+
+def run(x, twice):
+    kernel = KERNEL
+    kernel[(1,)](x, 3)
+"""
+    for chosen, shared in (("two if twice else one", True), ("one", False)):
+        kernel = Kernel(text.replace("KERNEL", chosen), "a.py", Language.TRITON)
+        source = parse_triton(kernel)
+        (launch,) = source.launches
+        more = [append_param(source, source.functions["one"], "m"), add_argument(source, launch.call, "m=2")]
+        assert (apply_edits(kernel, source, more) is None) == shared
+        assert apply_edits(kernel, source, [add_argument(source, launch.call, "num_warps=2")]) is not None

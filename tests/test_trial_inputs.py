@@ -175,6 +175,12 @@ def test_a_plan_has_five_seeds_and_secret_ones():
     assert {s.variant.distribution for s in plans[0]} >= {"zeros", "large", "denormal", "tails"}
 
 
+def test_large_inputs_are_planned_however_little_time_there_is():
+    plan = plan_steps(stored(DATA, ENTRY).workload, np.random.default_rng(1), budget_s=0.0)
+    assert sum(s.variant.distribution == "large" for s in plan) == 1
+    assert {s.variant.distribution for s in plan} == {"recorded", "normal", "large"}
+
+
 def test_sizes_change_to_odd_half_and_double():
     changes = size_changes(ENTRY)
     assert {10: 7} in changes

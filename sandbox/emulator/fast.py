@@ -54,7 +54,7 @@ class _Machine(ctypes.Structure):
         ("grid", _U32 * 3), ("block", _U32 * 3),
         *((name, _U32) for name in (
             "arch", "xcds", "schedule", "mode", "entry", "waves_started", "outcome", "outcome_record",
-            "named_vgprs", "unused")),
+            "named_vgprs", "copied_lanes")),
         ("id_sgprs", _I32 * 3), ("initial_sgprs", _U32 * 128), ("traffic", _U64 * len(TRAFFIC)),
     )  # fmt: skip
 
@@ -115,7 +115,7 @@ class _Run:
             group_count=len(self.groups), lds_bytes=launch.lds_bytes, private_bytes=launch.private_bytes,
             group_waves=launch.waves, group_threads=launch.threads, report_limit=_REPORT_LIMIT, modelling=int(model),
             arch=int(launch.code.arch[3:]), xcds=XCCS, mode=descriptor.mode, entry=program.entry,
-            named_vgprs=program.vgprs,
+            named_vgprs=program.vgprs, copied_lanes=int(launch.copied_lanes),
         )  # fmt: skip
         m.grid[:] = launch.grid
         m.block[:] = launch.block

@@ -51,6 +51,8 @@ class Launch:
     private_bytes: int
     host: HostCalls | None = None
     """Where a kernel's calls of the host go, if it can make any."""
+    copied_lanes: bool = False
+    """Lanes of a wave that store to one LDS address in one instruction hold copies of one value (see `emulate`)."""
 
     @property
     def threads(self) -> int:

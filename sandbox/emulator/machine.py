@@ -159,6 +159,7 @@ class Workgroup:
         code_base: int,
         xcc: int,
         host: HostCalls | None = None,
+        copied_lanes: bool = False,
     ) -> None:
         self.index = index
         self.code_base = code_base
@@ -166,6 +167,7 @@ class Workgroup:
         """The die it runs on: workgroups are dealt to them in turn."""
         self.memory = memory
         self.host = host
+        self.copied_lanes = copied_lanes
         self.findings = findings
         self.lds = np.zeros(lds_bytes, np.uint8)
         self.shadow = LdsShadow(lds_bytes)

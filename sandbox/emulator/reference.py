@@ -124,7 +124,10 @@ class Core:
 def _start(launch: Launch, number: int, findings: Findings) -> Workgroup:
     """A workgroup with its waves in their initial state."""
     index = launch.workgroup(number)
-    group = Workgroup(index, launch.lds_bytes, launch.memory, findings, launch.code_base, number % XCCS, launch.host)
+    group = Workgroup(
+        index, launch.lds_bytes, launch.memory, findings, launch.code_base, number % XCCS, launch.host,
+        launch.copied_lanes,
+    )  # fmt: skip
     sgprs = launch.scalar_registers(index)
     for k in range(launch.waves):
         wave = Wave(group, k, launch.kernel.descriptor.mode, launch.private_bytes)

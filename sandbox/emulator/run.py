@@ -39,6 +39,7 @@ def emulate(
     core: Literal["auto", "fast", "reference"] = "auto",
     model: bool = False,
     image: Allocation | None = None,
+    copied_lanes: bool = False,
 ) -> EmulationResult:
     """Run `grid` workgroups of `block` work-items and say how it went; results are in the buffers of `memory`.
 
@@ -49,7 +50,10 @@ def emulate(
     compiled on first use), `reference` (numpy), or `auto`: fast where a C compiler is, and the reference core for short
     runs that need an instruction only it has. `model` adds modelled counters (cache traffic, LDS bank conflicts), which
     only the fast core has. `image` is a buffer of `memory` that `load_image` filled, so that the variables of the code
-    object keep what a launch left in them.
+    object keep what a launch left in them. `copied_lanes` says that a compiler's layouts alone address LDS, as Triton's
+    do: lanes that store to one address in one instruction then hold copies of one value, and are no race where their
+    bits differ. They may: of `a * b + c * d` a fused multiply-add rounds one product and not the other, and two lanes
+    that exchange their products fuse one each.
 
     Raises `InputError` for a launch that hardware would refuse, `ToolMissing` where the fast core was asked for and
     cannot be built. What the kernel does wrong is in the result.
@@ -61,6 +65,7 @@ def emulate(
     if core not in ("auto", "fast", "reference"):
         raise InputError(f"There is no core {core!r}.", remedy="Choose auto, fast or reference.")
     launch = prepare(code_object, kernel_name, grid, block, arguments, memory, dynamic_lds_bytes, image)
+    launch = replace(launch, copied_lanes=copied_lanes)
     if workgroups == "all":
         numbers = list(range(launch.workgroups))
     elif isinstance(workgroups, int):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from compile_corpus import Built, build
@@ -16,7 +18,7 @@ from sandbox.emulator.result import EmulationResult
 BUDGET = 20_000_000
 
 
-def prepare_case(case: Case, arch: str, inputs: Values) -> Launch:
+def prepare_case(case: Case, arch: str, inputs: Values, copied_lanes: bool = False) -> Launch:
     """A launch over the bytes of `inputs`: what the kernel stores appears in these tensors."""
     built: Built = build(case, arch)
     memory = Memory()
@@ -31,7 +33,8 @@ def prepare_case(case: Case, arch: str, inputs: Values) -> Launch:
     dynamic = built.shared_bytes
     if isinstance(case.source, TritonSource):
         dynamic -= code.kernel(built.kernel).descriptor.group_segment_bytes
-    return prepare(code, built.kernel, case.grid, built.block, arguments, memory, max(0, dynamic))
+    launch = prepare(code, built.kernel, case.grid, built.block, arguments, memory, max(0, dynamic))
+    return replace(launch, copied_lanes=copied_lanes or isinstance(case.source, TritonSource))
 
 
 def bytes_of(tensor: torch.Tensor) -> np.ndarray:
@@ -41,10 +44,12 @@ def bytes_of(tensor: torch.Tensor) -> np.ndarray:
     return flat.view(torch.uint8).numpy()
 
 
-def run_case(case: Case, arch: str, schedule: str, core: str = "fast", seed: int = 0) -> tuple[EmulationResult, Values]:
+def run_case(
+    case: Case, arch: str, schedule: str, core: str = "fast", seed: int = 0, *, copied_lanes: bool = False
+) -> tuple[EmulationResult, Values]:
     """The result and the values after the run. Inputs are generated anew, so runs do not see each other."""
     values = case.inputs(arch)
-    launch = prepare_case(case, arch, values)
+    launch = prepare_case(case, arch, values, copied_lanes)
     numbers = range(launch.workgroups)
     runner = fast.run if core == "fast" else reference.run
     return runner(launch, numbers, schedule, seed, BUDGET), values

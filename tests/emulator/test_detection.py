@@ -28,13 +28,14 @@ pytestmark = pytest.mark.skipif(find_clang() is None, reason="no clang with the 
 def run(
     kernel: str, values: Values, *, core: str = "fast", schedule: str = "sequential", block: int = 64,
     grid: int = 1, arch: str = "gfx942", budget: int = 20_000_000, monkeypatch: pytest.MonkeyPatch | None = None,
+    copied_lanes: bool = False,
 ) -> tuple[EmulationResult, Values]:  # fmt: skip
     if core == "fast" and not fast.available():
         pytest.skip("no C compiler")
     if monkeypatch:
         monkeypatch.setattr("run_corpus.BUDGET", budget)
     case = Case(kernel, HipSource(SOURCE, kernel, (block, 1, 1)), (grid, 1, 1), lambda _: values, lambda a, b: None)
-    return run_case(case, arch, schedule, core)
+    return run_case(case, arch, schedule, core, copied_lanes=copied_lanes)
 
 
 def numbers(count: int) -> Values:
@@ -87,6 +88,24 @@ def test_waves_that_store_the_same_value_do_not_race(core: str, schedule: str, a
 @everywhere
 def test_lanes_that_store_different_values_to_one_address(core: str, schedule: str, arch: str) -> None:
     result, _ = run("two_lanes_collide", numbers(64), core=core, schedule=schedule, arch=arch)
+    assert "lds_race" in {f.kind for f in result.findings}
+
+
+@everywhere
+def test_lanes_that_hold_copies_do_not_race_in_one_store(core: str, schedule: str, arch: str) -> None:
+    values = numbers(64)
+    result, after = run("two_lanes_collide", values, core=core, schedule=schedule, arch=arch, copied_lanes=True)
+    assert result.clean
+    assert torch.equal(after["out"], values["x"][1::2].repeat_interleave(2)), "the last lane's copy remains"
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("kernel", "block"), [("missing_barrier", 256), ("missing_second_barrier", 128), ("waves_collide", 128)]
+)
+def test_waves_race_where_lanes_hold_copies_too(kernel: str, block: int, core: str, schedule: str, arch: str) -> None:
+    values = {"x": randint(1, 50, block), "out": torch.zeros(3 * block, dtype=torch.int32)}
+    result, _ = run(kernel, values, core=core, schedule=schedule, arch=arch, block=block, copied_lanes=True)
     assert "lds_race" in {f.kind for f in result.findings}
 
 

@@ -129,3 +129,42 @@ def test_the_narrowest_type_a_kernel_rounds_to() -> None:
     assert narrowest_roundoff("%1 = arith.truncf %0 : tensor<64xf32> to tensor<64xf16>") == 2.0**-11
     assert narrowest_roundoff("%1 = arith.truncf %0 : f32 to bf16") == 2.0**-8
     assert narrowest_roundoff("tt.dot %a, %b, %c, inputPrecision = tf32 :") == 2.0**-11
+
+
+ROWS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def row_sums(x_ptr, y_ptr, out_ptr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.arange(0, ROWS)[:, None]
+    i = row * BLOCK + tl.arange(0, BLOCK)[None, :]
+    total = tl.sum(tl.load(x_ptr + i) * tl.load(y_ptr + i), 1, keep_dims=True)
+    tl.store(out_ptr + row, total)
+
+
+if __name__ == "__main__":
+    x, y = (torch.randn(32, 8, device="cuda", generator=torch.Generator("cuda").manual_seed(s)) for s in (0, 1))
+    row_sums[(1,)](x, y, torch.zeros(32, device="cuda"), ROWS=32, BLOCK=8)
+"""
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_copies_of_a_sum_that_were_fused_differently_are_no_race(arch: str) -> None:
+    """Lanes that exchange products fuse one product each with their addition: the copies differ in their last bit."""
+    taken = capture(parse_kernel(ROWS.encode(), "k.py"), load_target(arch), executor="emulator")
+    launch = taken.launches[0]
+    assert launch.execution.status == "executed" and launch.execution.findings == ()
+    compiled = code_of(taken, launch, arch)
+    assert compiled.copied_lanes and "ds_write" in compiled.asm and "v_fma" in compiled.asm
+    assert repeat_launch(taken.stored, launch, compiled, workgroups=[0], instruction_budget=10**6).result.clean
+    strict = replace(compiled, ttgir=compiled.ttgir + ASSEMBLY)
+    again = repeat_launch(taken.stored, launch, strict, workgroups=[0], instruction_budget=10**6)
+    assert {f.kind for f in again.result.findings} == {"lds_race"}, "assembly may store anything anywhere"
+
+
+ASSEMBLY = """
+    %w = tt.elementwise_inline_asm "v_mov_b32 $0, $1\\0A ds_write_b32 $1, $0" {constraints = "=v,v"} %v
+"""

@@ -125,7 +125,8 @@ typedef struct {
   u32 grid[3], block[3];
   u32 arch, xcds, schedule, mode;
   u32 entry, waves_started, outcome, outcome_record;
-  u32 named_vgprs, unused;          // rows of VGPRs; those of AccVGPRs follow
+  u32 named_vgprs;                  // rows of VGPRs; those of AccVGPRs follow
+  u32 copied_lanes;                 // lanes that store to one LDS address at once hold copies of one value
   i32 id_sgprs[3];                  // where the workgroup's numbers go, -1 nowhere
   u32 initial_sgprs[128];
   traffic traffic;

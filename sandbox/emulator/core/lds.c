@@ -3,6 +3,9 @@
 // Two waves race on a byte when both touch it between the same two barriers and at least one changes it. Not counted: a
 // store that leaves a byte as it was (no schedule can tell the difference), two atomics, and a read beside an atomic
 // (compilers read once before a compare-and-swap loop, and an atomic load is an ordinary read).
+//
+// Lanes that store different values to a byte in one instruction race too, unless `copied_lanes` says that they hold
+// copies of one value: of such a store only what the last lane leaves there counts.
 #include "core.h"
 
 static inline u32 tag_of(const wave *w, u32 extra) { return w->g->epoch << 8 | (w->number + 1) | extra; }
@@ -126,6 +129,13 @@ static bool gather(wave *w, const record *r, const u32 *base, i64 offset, u32 by
   return true;
 }
 
+// Whether one of the lanes `later` stores to the address of lane i as well.
+static bool stored_again(const u32 *base, int i, u64 later) {
+  for (; later; later &= later - 1)
+    if (base[__builtin_ctzll(later)] == base[i]) return true;
+  return false;
+}
+
 static void scatter(wave *w, const record *r, const u32 *base, i64 offset, u32 bytes, u32 row, u32 shift) {
   u64 exec = EXEC(w);
   const u32 *value = w->v + (u64)row * LANES;
@@ -148,6 +158,7 @@ static void scatter(wave *w, const record *r, const u32 *base, i64 offset, u32 b
         memcpy(w->g->lds + at + 4 * d, &word, 4);
       }
     if (LIKELY(dwords && d == dwords)) continue;
+    if (w->m->copied_lanes && stored_again(base, i, rest & (rest - 1))) continue;
     for (u32 k = 0; k < (bytes + 3) / 4; k++) words[k] = value[k * LANES + i] >> shift;
     check_write(w, r, at + 4 * d, (const u8 *)(words + d), bytes - 4 * d, i, 0);
   }
@@ -158,6 +169,7 @@ static void scatter(wave *w, const record *r, const u32 *base, i64 offset, u32 b
     for (u32 d = 0; d < (bytes + 3) / 4; d++) {
       u32 word = value[d * LANES + i] >> shift;
       if (memcmp(w->g->lds + at + 4 * d, &word, bytes < 4 ? bytes : 4) != 0) {
+        if (w->m->copied_lanes && stored_again(base, i, rest & (rest - 1))) break;
         found(w, r, LDS_RACE, i, at + 4 * d, bytes, w->number);
         return;
       }

@@ -110,11 +110,15 @@ def load_lds(w: Wave, addresses: Addresses, size: int, active: Mask) -> Bytes:
 
 
 def store_lds(w: Wave, addresses: Addresses, data: Bytes, active: Mask, atomic: bool = False) -> None:
-    """Store `data[lane]` at each LDS address. Lanes of one wave that store different values to a byte race too."""
+    """Store `data[lane]` at each LDS address. Lanes of one wave that store different values to a byte race too, unless
+    they hold copies of one value: then only the last lane at an address counts."""
     size = data.shape[1]
     lanes, offsets = lds_offsets(w, addresses, size, active, "write")
     if lanes.size == 0:
         return
+    if w.group.copied_lanes:
+        last = lanes.size - 1 - np.unique(offsets[::-1], return_index=True)[1]
+        lanes, offsets = lanes[last], offsets[last]
     where, values, lds = _window(offsets, size).reshape(-1), data[lanes].reshape(-1), w.group.lds
     racing = w.group.shadow.write(where, values, lds, w.index, atomic)
     if racing is not None:

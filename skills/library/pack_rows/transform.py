@@ -175,6 +175,8 @@ def _edits(source: TritonSource, function: JitFunction, site: Site) -> list[Edit
     others = (f for f in source.functions.values() if f is not function)
     if function.autotune is not None or any(function in source.callees(f) for f in others):
         return None
+    if function.name in source.sharing:
+        return None
     edits = [*packed.edits, _param_edit(source, function, names)]
     for launch in launches:
         host = _launch_edits(source, function, launch, packed, names, elements)

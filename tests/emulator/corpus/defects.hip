@@ -76,6 +76,13 @@ KERNEL void two_lanes_collide(const int* x, int* out) {
   sync();
   out[TID] = data[TID / 2];
 }
+// Both waves fill the same 32 words, with different numbers.
+KERNEL void waves_collide(const int* x, int* out) {
+  __shared__ int data[32];
+  data[TID % 64 / 2] = x[TID];
+  sync();
+  out[TID] = data[TID % 32];
+}
 KERNEL void traps(const int* x, int* out) {
   if (x[TID] > 100) __builtin_trap();
   out[TID] = x[TID];

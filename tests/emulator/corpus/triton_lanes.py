@@ -213,6 +213,32 @@ def jagged_reference(v: Values) -> Values:
 
 
 @triton.jit
+def packed_rows_kernel(x, y, total, cumulated, nearest, rows, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    lane = tl.arange(0, BLOCK)[None, :]
+    a = tl.load(x + row * BLOCK + lane, row < rows, other=0.0)
+    b = tl.load(y + row * BLOCK + lane, row < rows, other=0.0)
+    tl.store(total + row, tl.sum(a * (b - 1.0), 1, keep_dims=True), row < rows)
+    scanned = tl.cumsum(a * b, 1)
+    tl.store(cumulated + row, tl.max(scanned, 1, keep_dims=True), row < rows)
+    distance = tl.sum((a - b) * (a - b), 1)
+    tl.store(
+        nearest + tl.arange(0, ROWS) + tl.program_id(0) * ROWS,
+        tl.sqrt(distance) * 0.5 + 1.0,
+        tl.arange(0, ROWS) + tl.program_id(0) * ROWS < rows,
+    )
+
+
+def packed_rows_reference(v: Values) -> Values:
+    a, b = v["x"].double(), v["y"].double()
+    return {
+        "total": (a * (b - 1)).sum(1),
+        "cumulated": (a * b).cumsum(1).amax(1),
+        "nearest": (a - b).pow(2).sum(1).sqrt() * 0.5 + 1,
+    }
+
+
+@triton.jit
 def shape_kernel(x, transposed, flipped, joined, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     value = tl.load(x + rows[:, None] * COLUMNS + columns[None, :])
@@ -328,6 +354,13 @@ def _reduce_cases() -> list[Case]:
              outputs_match(lambda v: {"total": v["x"].sum(1), "peak": v["x"].amax(1),
                                       "where": _first(v["x"], v["x"].amax(1)),
                                       "low": _first(v["x"], v["x"].amin(1))})),
+        *(Case(f"packed_rows{rows}_warps{warps}",
+               TritonSource(packed_rows_kernel, {"ROWS": rows, "BLOCK": block}, num_warps=warps), (3, 1, 1),
+               lambda arch, n=3 * rows - 1, block=block: {
+                   "x": randn(n, block), "y": randn(n, block, seed=1), "total": out(n), "cumulated": out(n),
+                   "nearest": out(n), "rows": n},
+               outputs_match(packed_rows_reference, rtol=1e-5, atol=1e-5))
+          for rows, block, warps in ((32, 8, 4), (16, 8, 4), (8, 16, 4), (64, 8, 8), (16, 64, 2))),
         Case("column_sum", TritonSource(column_sum_kernel, {"ROWS": 32, "BLOCK": 64}), (4, 1, 1),
              lambda arch: {"x": randn(100, 250), "out": out(250), "rows": 100, "columns": 250},
              outputs_match(lambda v: {"out": v["x"].double().sum(0)}, rtol=1e-4, atol=1e-4)),
