@@ -116,7 +116,7 @@ class TrialRun:
         self.watch = Watch(child_torch.lies_in_host_memory if self.gpu else child_torch.is_host)
         self.mode = child_torch.DeviceMode()
         self.recorder = self._install()
-        self.kept: list[tuple[int, Any, str]] = []
+        self.kept: list[tuple[int, Any, Any]] = []
         self.held: dict[int, Inputs] = {}
 
     def _install(self) -> TrialRecorder:
@@ -181,8 +181,8 @@ class TrialRun:
                     self._call(builder, module, number, step, again, shuffle=True)
                 for config in range(1, self.recorder.config_count if step.get("all_configs") else 1):
                     self._call(builder, module, number, step, builder.build(inputs.entry, inputs.variant), config)
-        for number, tensor, digest in self.kept:
-            if _digest(tensor) != digest:
+        for number, tensor, known in self.kept:
+            if not same_contents(tensor, known):
                 self.channel.send("trial-changed", {"step": number})
 
     def _import(self) -> types.ModuleType | None:
@@ -293,7 +293,7 @@ class TrialRun:
                 blobs.append(data)
                 self.watch.orderings.returned(value)
                 if place.startswith("output") and exact and value.untyped_storage().data_ptr() not in given:
-                    self.kept.append((number, value, _digest(value)))
+                    self.kept.append((number, value, contents(value)))
             elif value is None or isinstance(value, bool | int | float | str):
                 listing.append({"place": place, "value": repr(value), "type": type(value).__name__})
             else:
@@ -375,10 +375,12 @@ def _flat(tensor: Any) -> Any:
 
 
 def contents(tensor: Any) -> Any:
-    """What the tensor's memory holds now, for `same_contents`: a copy where it lies on a GPU, else a digest."""
+    """What the tensor's memory holds now, for `same_contents`: a copy on a GPU that has room, else a digest."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not _is_cuda(tensor):
         return _digest(tensor)
-    return _clone(_memory_of(tensor))
+    memory = _memory_of(tensor)
+    free_bytes, _ = torch.cuda.mem_get_info(tensor.device)
+    return _clone(memory) if memory.nbytes < free_bytes // 8 else _digest(tensor)
 
 
 def same_contents(tensor: Any, known: Any) -> bool:
