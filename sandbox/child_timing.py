@@ -131,6 +131,7 @@ class Session:
 
     def __init__(self, request: dict[str, Any], files: Sequence[int]) -> None:
         self._bytes_of = _byte_reader()
+        self._seed = _seeder()
         self._device = str(request["device"])
         os.environ.update(request["environment"])
         inputs = _load(Path(request["inputs"]), "wavesmith_inputs")
@@ -166,6 +167,7 @@ class Session:
     def prepare(self, variant: int) -> dict[str, Any]:
         self._results = None
         self._arguments, self._variant = self._make(variant, self._device), variant
+        self._seed(variant)  # what the program draws itself is an input, too
         self._clock.wait()
         return {}
 
@@ -250,6 +252,21 @@ def _import_torch() -> Any:
     gc.freeze()
     gc.enable()
     return torch
+
+
+def _seeder() -> Callable[[int], None]:
+    """Seeds torch, numpy and Python's `random`; bound before the program can patch anything."""
+    import random
+
+    import numpy
+
+    seeds = (_import_torch().manual_seed, numpy.random.seed, random.seed)
+
+    def seed(number: int) -> None:
+        for each in seeds:
+            each(number)
+
+    return seed
 
 
 def _byte_reader() -> Callable[[Any, dict[str, Any] | None], bytes]:

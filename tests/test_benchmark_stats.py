@@ -234,6 +234,26 @@ def test_one_baseline_races_one_candidate_after_another(folder):
     assert not any(runs(Path("/proc") / str(pid)) for pid in pids), "let go of, its processes end"
 
 
+DRAWS = """
+import random
+import numpy, torch
+def run(x, seed):
+    drawn = torch.rand(8) + float(numpy.random.rand()) + random.random()
+    return x + {factor} * drawn
+"""
+
+
+def test_programs_that_draw_random_numbers_draw_the_same(tmp_path):
+    (tmp_path / "inputs.py").write_text(CASES)
+    specs = []
+    for factor in ("1.0", "1.001"):
+        (tmp_path / f"draws{factor[-1]}.py").write_text(DRAWS.format(factor=factor))
+        specs.append(ProgramSpec(tmp_path / f"draws{factor[-1]}.py", "run", tmp_path / "inputs.py"))
+    plan = replace(PLAN, rounds=12, warmup_s=0.0)
+    assert not time_pair(specs[0], specs[0], plan).wrong_results
+    assert time_pair(specs[0], specs[1], plan).wrong_results, "not lost in the noise of other draws"
+
+
 def test_each_case_is_called_by_its_number(tmp_path):
     (tmp_path / "inputs.py").write_text(CASES)
     specs = []
