@@ -379,8 +379,11 @@ def contents(tensor: Any) -> Any:
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or not _is_cuda(tensor):
         return _digest(tensor)
     memory = _memory_of(tensor)
-    free_bytes, _ = torch.cuda.mem_get_info(tensor.device)
-    return _clone(memory) if memory.nbytes < free_bytes // 8 else _digest(tensor)
+    return _clone(memory) if memory.nbytes < _free_bytes(tensor.device) // 8 else _digest(tensor)
+
+
+def _free_bytes(device: Any) -> int:
+    return int(torch.cuda.mem_get_info(device)[0])
 
 
 def same_contents(tensor: Any, known: Any) -> bool:

@@ -61,8 +61,8 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
     repeated = list(_repeated(baseline))
 
     @cache
-    def apart(entry: int, unanswered: bool) -> dict[str, float]:
-        return _apart([*repeated, *_answered_precisely(baseline)] if unanswered else repeated, entry)
+    def apart(entry: int, unanswered: bool, large: bool) -> dict[str, float]:
+        return _apart([*repeated, *_answered_precisely(baseline, large)] if unanswered else repeated, entry)
 
     found = []
     for number, step, call in usable:
@@ -75,7 +75,9 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
             expected = _expected_by_harness(stored, step.entry)
             oracle, kind = (expected, "harness") if expected else (None, "baseline")
         alike = [c.results for _, s, c in usable if s.entry == step.entry and s.variant.kind in ("recorded", "seed")]
-        yardsticks = Yardsticks(typical_scales(alike), apart(step.entry, oracle is None))
+        yardsticks = Yardsticks(
+            typical_scales(alike), apart(step.entry, oracle is None, step.variant.distribution == "large")
+        )
         found.append(Reference(step, number, call, oracle, kind, yardsticks))
     return found
 
@@ -88,16 +90,17 @@ def _repeated(baseline: Trial) -> Iterator[tuple[Call, Call]]:
             yield first, call
 
 
-def _answered_precisely(baseline: Trial) -> Iterator[tuple[Call, Call]]:
-    """Calls of the baseline beside the same in higher precision.
+def _answered_precisely(baseline: Trial, large: bool) -> Iterator[tuple[Call, Call]]:
+    """Calls of the baseline beside the same in higher precision, those on `large` values too where one is judged.
 
     On inputs too large for that, nobody can be asked to err less than here; where the baseline's products are TF32, a
     candidate that computes them exactly differs from it by just that.
     """
     for call in baseline.calls:
         wide = baseline.of(call.request.number, wide=True)
-        usual = not call.request.wide and call.request.step.variant.kind in ("recorded", "seed", "sizes")
-        answered = usual and call.executed and call.error is None
+        variant = call.request.step.variant
+        usual = variant.kind in ("recorded", "seed", "sizes") or (large and variant.distribution == "large")
+        answered = usual and not call.request.wide and call.executed and call.error is None
         if answered and wide is not None and wide.executed and _same_question(wide, call):
             yield call, wide
 
@@ -160,7 +163,7 @@ def other_inputs(expected: Sequence[Reference]) -> str | None:
 def _usable(step: Step, call: Call) -> bool:
     if call.skipped is not None or call.error is not None or not call.executed or not call.launches:
         return False
-    return step.variant.kind not in ("sizes", "scalars") or not call.findings
+    return not (step.variant.sizes or step.variant.kind == "scalars") or not call.findings
 
 
 def _expected_by_harness(stored: StoredWorkload, entry: int) -> dict[str, TensorValue]:

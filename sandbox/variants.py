@@ -82,7 +82,7 @@ def plan_steps(
     are and the inputs are large, on much smaller ones too; with `reduce` (on a GPU) any large inputs are. `rng` makes
     the seeds secret. At least `MIN_SEEDS` redrawn inputs are planned whatever they cost, and large ones, where other
     block sizes lead to other overflows and underflows; those of dear calls in smaller sizes, and with `reduce` one of
-    their own size.
+    each in their own size.
     """
     entries = _distinct(workload.entries)
     steps = [Step(e.index, RECORDED) for e in entries]
@@ -90,8 +90,10 @@ def plan_steps(
     for entry in _one_per_function(workload, [e for e in entries if e.known]):
         cost = _cost_s(workload, entry)
         if is_dear(workload, entry):
-            steps += [Step(entry.index, variants_of(entry, rng)[0])] if reduce else []
-            steps += [*_reduced_steps(entry, rng), *_reduced_steps(entry, rng)]
+            redrawn = variants_of(entry, rng)
+            own_size = redrawn[:1] + [v for v in redrawn if v.distribution == "large"]
+            steps += [Step(entry.index, v) for v in own_size] if reduce else []
+            steps += [*_reduced_steps(entry, rng), *_reduced_steps(entry, rng), *_reduced_large(entry, rng)]
             continue
         for variant in variants_of(entry, rng):
             needed = variant.kind == "seed" or variant.distribution == "large"
@@ -101,7 +103,7 @@ def plan_steps(
     if reduce or not any(e.known for e in entries):
         for entry in _one_per_function(workload, [e for e in entries if e.kind != "program"]):
             if not is_dear(workload, entry):
-                steps += _reduced_steps(entry, rng)
+                steps += [*_reduced_steps(entry, rng), *_reduced_large(entry, rng)]
     return steps
 
 
@@ -109,6 +111,14 @@ def _reduced_steps(entry: EntryCall, rng: np.random.Generator) -> list[Step]:
     return [
         Step(entry.index, InputVariant(_words(m), "sizes", _seed(rng), "normal", sizes=m, reduced=True))
         for m in reductions(entry)
+    ]
+
+
+def _reduced_large(entry: EntryCall, rng: np.random.Generator) -> list[Step]:
+    """Large values on the largest of the smaller sizes: a GPU is asked on inputs that an interpreter answers, too."""
+    return [
+        Step(entry.index, InputVariant(f"large, {_words(m)}", "distribution", _seed(rng), "large", m, reduced=True))
+        for m in reductions(entry)[-1:]
     ]
 
 

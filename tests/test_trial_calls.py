@@ -62,8 +62,9 @@ def test_large_inputs_go_to_the_gpu_alone_and_much_smaller_ones_to_both() -> Non
     interpreted = [r for executor, r in asked if executor == "interpreter"]
     assert interpreted and all(r.step.variant.reduced for r in interpreted)
     on_gpu = [r.step.variant for executor, r in asked if executor == "gpu" and not r.again]
-    assert {v.kind for v in on_gpu} == {"recorded", "seed", "sizes"}
+    assert {v.kind for v in on_gpu} == {"recorded", "seed", "sizes", "distribution"}
     assert all(v.reduced for v in on_gpu if v.kind == "sizes")
+    assert [v.reduced for v in on_gpu if v.distribution == "large"] == [True, False], "their own size, too"
     assert [r.step.variant.kind for _, r in asked if r.again] == ["recorded", "seed"]
     assert precise == len(interpreted) and answered > precise
     plain = [r for executor, r in asked if executor == "gpu" and not r.again]
@@ -83,10 +84,10 @@ def test_on_a_gpu_calls_on_much_memory_are_redrawn_once_in_their_size(monkeypatc
     monkeypatch.setattr(variants, "DEAR_BYTES", 70_000 * 4 - 1)
     asked, answered, precise = asked_of(70_000, dear=True)
     on_gpu = [r.step.variant for executor, r in asked if executor == "gpu" and not r.again]
-    assert [v.kind for v in on_gpu if not v.reduced] == ["recorded", "seed"]
+    assert [v.kind for v in on_gpu if not v.reduced] == ["recorded", "seed", "distribution"]
     assert sum(v.reduced for v in on_gpu) >= variants.MIN_SEEDS
     assert [r.step.variant.kind for _, r in asked if r.again] == ["recorded", "seed"]
-    assert answered == precise + 2
+    assert answered == precise + 3
 
 
 def test_a_dear_call_is_made_once_and_smaller_ones_judge(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,15 +203,21 @@ def test_a_child_never_gets_results():
     assert "s0" in given.tensors
 
 
-@pytest.mark.parametrize("on_gpu", [False, True], ids=["by digest", "by a copy on the device"])
-def test_a_change_of_memory_is_seen_bit_by_bit(on_gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("on_gpu", "free_bytes"),
+    [(False, 0), (True, 1 << 20), (True, 8 * 12 * 4)],
+    ids=["by digest", "by a copy on the device", "by digest where the device is full"],
+)
+def test_a_change_of_memory_is_seen_bit_by_bit(on_gpu: bool, free_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     from sandbox import child_trials
 
     monkeypatch.setattr(child_trials, "_is_cuda", lambda tensor: on_gpu)
+    monkeypatch.setattr(child_trials, "_free_bytes", lambda device: free_bytes)
     column = torch.arange(12.0).reshape(3, 4).t()[1]
     before = child_trials.contents(column)
+    assert isinstance(before, str) == (not on_gpu or free_bytes < 1000)
     assert child_trials.same_contents(column, before)
     column.untyped_storage()[0] = 1
     assert not child_trials.same_contents(column, before), "the whole storage counts, not this view of it alone"
