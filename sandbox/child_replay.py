@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from sandbox import jit_graph
 from sandbox.assembly import statement_digest
 from sandbox.child_decode import CannotDecode, Decoder, Redraw
 from sandbox.child_entries import _paths as argument_tensors
@@ -153,14 +154,12 @@ def _kernel(launch: Mapping[str, Any], decoder: Decoder) -> Any:
     kernel = decoder.named(f":{launch['kernel']}")
     own: set[str] = set()
     tuned = False
-    layer = kernel
-    while layer is not None:
+    for layer in jit_graph.layers(kernel):
         if isinstance(layer, Autotuner):
             tuned = True
             own |= {k for config in layer.configs for k in config.all_kwargs()}
         elif isinstance(layer, Heuristics):
             own |= set(layer.values)
-        layer = getattr(layer, "fn", None)
     options = {k: decoder.value(v) for k, v in launch["options"].items() if k not in own}
     grid = _grids(launch) if tuned else tuple(launch["grid"])
     place = (int(launch["place"][0]), int(launch["place"][1]))
