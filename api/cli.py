@@ -139,7 +139,7 @@ def _request(
     return JobRequest(
         kernel=kernel,
         target=load_target(target),
-        path=path or repository_path(file),
+        path=path or repository_path(file, outside=kernel.filename),
         original=file.read_bytes(),
         harness=load_with_companions(harness) if harness else None,
         workload=workload,

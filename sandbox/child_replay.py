@@ -8,7 +8,6 @@ never judged here.
 from __future__ import annotations
 
 import ast
-import importlib.machinery
 import sys
 import traceback
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from sandbox import jit_graph
 from sandbox.assembly import statement_digest
 from sandbox.child_decode import CannotDecode, Decoder, Redraw
 from sandbox.child_entries import _paths as argument_tensors
-from sandbox.child_forms import execute, load_module
+from sandbox.child_modules import import_file
 from sandbox.child_spelled import is_module_launch, repeated_launch
 from sandbox.child_values import raw, tensors_in
 from sandbox.tensor_file import TensorFile
@@ -65,16 +64,13 @@ def _redraw(inputs: Mapping[str, Any], entry: Mapping[str, Any]) -> Redraw:
 def _import(session: Session, skip: frozenset[str]) -> Any:
     """The file as a module under its own name. An exception after the definitions is reported and survived."""
     path = session.kernel_path
-    sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
     tree = ast.parse(path.read_bytes(), str(path))
-    tree.body = [s for s in tree.body if statement_digest(s) not in skip and not (skip and is_module_launch(s))]
-    module = load_module(path, path.stem)
-    module.__spec__ = importlib.machinery.ModuleSpec(path.stem, None, origin=str(path))
-    try:
-        execute(module, path, tree)
-    except (Exception, SystemExit) as e:  # noqa: BLE001 - the file is the user's: whatever it raises is its outcome
-        session.channel.send("import-error", _error(session, e))
+    kept = [s for s in tree.body if statement_digest(s) not in skip and not (skip and is_module_launch(s))]
+    whole, tree.body = len(kept) == len(tree.body), kept
+    module, error = import_file(path, session.job.kernel, None if whole else tree)
+    if error is not None:
+        session.channel.send("import-error", _error(session, error))
     return module
 
 

@@ -15,6 +15,7 @@ from sandbox.child_driver import StandInDriver, run_once
 from sandbox.child_entries import EntryTracker
 from sandbox.child_executors import Stopwatch, executor
 from sandbox.child_launches import LaunchRecorder
+from sandbox.child_modules import execute, guard, load_module, module_name
 from sandbox.child_random import redraw_
 from sandbox.child_values import Encoder, SnapshotStore
 from sandbox.compile_cache import CompileCache
@@ -44,8 +45,8 @@ class Session:
         """Put every hook in place. `deadline` ends the execution of launches; `files` are the user's."""
         targets = tuple(load_target(name) for name in job.targets)
         store = SnapshotStore(channel, job.limits)
-        stem = Path(job.kernel).stem
-        encoder = Encoder(store, {"__main__": "" if job.harness is None else "__main__", stem: ""})
+        own = {module_name(job.kernel): "", "__main__": "" if job.harness is None else "__main__"}
+        encoder = Encoder(store, own)
         files = _user_files(job) if files is None else files
         tracker = EntryTracker(files, encoder, channel)
         cache = CompileCache(Path(job.cache)) if job.cache else None
@@ -94,15 +95,16 @@ class Session:
 
     def capture(self) -> None:
         """Run the harness and report how it ended."""
-        harness = self.job.folder / self.job.harness if self.job.harness else None
         self.tracker.start()
         calls = (self.job.options or {}).get("calls")
         if calls:
             from sandbox.child_calls import run_calls
 
-            outcome = run_calls(self.kernel_path, calls)
+            outcome = run_calls(self.job.folder, self.job.kernel, calls)
         else:
-            outcome = child_forms.run_harness(self.kernel_path, harness, lambda: self.recorder.count)
+            outcome = child_forms.run_harness(
+                self.job.folder, self.job.kernel, self.job.harness, lambda: self.recorder.count
+            )
         with self.tracker.paused():
             ending = child_forms.describe(outcome.error, self.all_files(), self.tracker.tainted)
             if self.recorder.count:
@@ -117,15 +119,14 @@ class Session:
         module = outcome.module
         if isinstance(outcome.error, ImportError):
             child_stubs.install(self.note)
-            module = child_forms.load_module(self.kernel_path, self.kernel_path.stem)
-            module.__package__ = child_stubs.PACKAGE
-            again = child_forms.guard(lambda: child_forms.execute(module, self.kernel_path))
+            module = load_module(self.kernel_path, self.kernel_path.stem, child_stubs.PACKAGE)
+            again = guard(lambda: execute(module, self.kernel_path))
             if again is not None:
                 self.note(
                     f"with placeholders for missing packages the file still fails: {type(again).__name__}: {again}"
                 )
         elif self.job.harness is not None:
-            module = sys.modules.get(self.kernel_path.stem, module)
+            module = sys.modules.get(module_name(self.job.kernel), module)
         result = child_static.run_static(module, self.recorder)
         if outcome.error is None:
             ending = {"status": "none"}

@@ -33,7 +33,8 @@ _SUFFIXES = {
 class Kernel:
     """A source file, unmodified or rewritten, with the companions it imports or includes.
 
-    `source` is the text of `filename` (a base name such as `gemm.py`); `companions` maps relative POSIX paths to texts.
+    `source` is the text of `filename`: a base name such as `gemm.py`, or for a file in a Python package its POSIX path
+    from the folder that holds the package, `mathlib/gemm.py`. `companions` maps such paths to texts.
     Two kernels with the same `digest` are the same program.
     """
 
@@ -62,7 +63,8 @@ class Kernel:
             path = folder / PurePosixPath(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        path = folder / self.filename
+        path = folder / PurePosixPath(self.filename)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.source, encoding="utf-8")
         return path
 

@@ -81,3 +81,36 @@ def test_what_the_search_found_is_found_again(tmp_path: Path, source: str, level
     found = verify(request, patched, Progress())
     assert (found.outcome, found.exit_code) == ("improved", 0) and said in found.message, found.message
     assert said in report.summary.lower() and found.speed.level in (level, "counted")
+
+
+def test_a_file_of_a_package_is_judged_as_its_package_uses_it(tmp_path: Path) -> None:
+    """Relative imports, a package that imports the file itself, a sibling named like a module of Python's."""
+    body = ROWS[: ROWS.index("def run(")].replace(
+        "import triton.language as tl", "import triton.language as tl\n\nfrom .types import EPS"
+    )
+    body = body.replace("1e-6", "EPS").replace("\n\n\n@triton.jit", "\n\nEPS = tl.constexpr(EPS)\n\n\n@triton.jit")
+    launch = ROWS[ROWS.index("def run(") : ROWS.index("if __name__")]
+    files = {
+        "__init__.py": "from .ops import run\n",
+        "types.py": "EPS = 1e-6\n",
+        "ops.py": f"import torch\nimport triton\n\nfrom .kernels import norm\n\n\n{launch}",
+        "kernels.py": body,
+    }
+    (tmp_path / "lib").mkdir()
+    for name, text in files.items():
+        (tmp_path / "lib" / name).write_text(text)
+    harness = tmp_path / "bench.py"
+    harness.write_text("import torch\nimport lib\n\nlib.run(torch.randn(24, 60, device='cuda'))\n")
+    file, candidate = tmp_path / "lib" / "kernels.py", tmp_path / "kernels.py"
+    kernel = load_with_companions(file)
+    request = JobRequest(
+        kernel, load_target("gfx950"), kernel.filename, file.read_bytes(), harness=load_with_companions(harness),
+        options=Options(executor="interpreter", seed=3),
+    )  # fmt: skip
+    for edited, wanted in (
+        (body.replace("x / tl", "2 * x / tl"), "Incorrect"),
+        (body.replace("at, y,", "at, y + 0.0,"), "NoGain"),
+    ):
+        assert edited != body
+        candidate.write_text(edited)
+        assert verify(request, load_candidate(candidate, kernel), Progress()).verdict == wanted
