@@ -121,7 +121,8 @@ def measure(kernel: Kernel, request: JobRequest, baseline: Baseline) -> Measurem
 
 
 def _recording(taken: Capture) -> Recording:
-    return Recording(taken.launches, taken.workload.storages, taken.stored.compiled)
+    gone = Failure("import", taken.outcome.exception or "no kernel is left of it", taken.outcome.line)
+    return Recording(taken.launches, taken.workload.storages, taken.stored.compiled, None if taken.launches else gone)
 
 
 def _stopped(repeated: Replay) -> Failure | None:
@@ -266,6 +267,18 @@ def _check_usable(request: JobRequest, taken: Capture) -> None:
             line=outcome.line,
             remedy="Make it run where it was written for, or give a file that calls the kernel with --harness.",
         )
+    if not taken.launches:
+        name = request.kernel.filename
+        harness = request.harness.filename if request.harness is not None else None
+        if outcome.exception is not None:
+            what, remedy = f"it launched no kernel: {outcome.exception}", "Make it reach a launch of the kernel"
+        elif taken.left_out:
+            what = f"it calls nothing that {name} defines, but launches kernels of other files"
+            remedy = f"Call a function or a kernel of {name} in the harness"
+        else:
+            what = "no Triton kernel was launched, and none is defined at its module level"
+            remedy = "Give the file that holds the @triton.jit functions"
+        raise InputError(f"{what}.", file=harness if taken.left_out else name, remedy=f"{remedy}.")
 
 
 def _executor(launches: Sequence[Launch]) -> str:

@@ -12,6 +12,7 @@ from agent.port.includes import followed
 from agent.port.intake import HOST_SUFFIXES, KERNEL_SUFFIXES
 from sandbox.errors import InputError
 from sandbox.kernel import MAX_SOURCE_BYTES, Kernel, Language, load_kernel
+from sandbox.workload import parse
 
 MAX_FILES = 1000
 MAX_PACKAGE_BYTES = 16 * 1024 * 1024
@@ -72,6 +73,27 @@ def _whole_package(path: Path, root: Path) -> Iterator[Path]:
         if len(found) >= MAX_FILES or size > MAX_PACKAGE_BYTES:
             return
     yield from found
+
+
+def load_program(file: Path, harness: Path | None, workload: Path | None) -> tuple[Kernel, Kernel | None]:
+    """A kernel file and its harness. Errors as `load_kernel`.
+
+    A harness may import the file from a folder below its own that is no package: then the file is named by its path
+    from there, as the recorded `workload` of such a run names it.
+    """
+    kernel = load_with_companions(file)
+    runner = load_with_companions(harness) if harness is not None else None
+    name = kernel.filename
+    if harness is not None and runner is not None:
+        root, full = import_root(harness.parent.resolve() / harness.name), file.parent.resolve() / file.name
+        seen = full.relative_to(root).as_posix() if full.is_relative_to(root) else ""
+        name = seen if seen in runner.companions else name
+    elif workload is not None and (workload / "workload.json").is_file():
+        name = parse((workload / "workload.json").read_bytes()).filename
+    prefix = name.removesuffix(f"/{kernel.filename}") if name.endswith(f"/{kernel.filename}") else ""
+    if not prefix:
+        return kernel, runner
+    return replace(kernel, filename=name, companions={f"{prefix}/{n}": t for n, t in kernel.companions.items()}), runner
 
 
 def load_candidate(path: Path, baseline: Kernel) -> Kernel:

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from agent.companions import load_with_companions
+from agent.companions import load_program
 from agent.events import Progress
 from agent.job import JobRequest, Options
 from api.terminal import ProgressStyle, err, make_progress, out, show_json
@@ -34,12 +34,13 @@ def add_commands(app: typer.Typer) -> None:
 
 def request_for(file: Path, target: str, harness: Path | None, workload: Path | None, executor: str) -> JobRequest:
     """The job these options describe; raises `InputError` for what cannot be read."""
+    kernel, runner = load_program(file, harness, workload)
     return JobRequest(
-        kernel=load_with_companions(file),
+        kernel=kernel,
         target=load_target(target),
         path=file.name,
         original=file.read_bytes(),
-        harness=load_with_companions(harness) if harness else None,
+        harness=runner,
         workload=workload,
         options=Options(executor=executor),
     )

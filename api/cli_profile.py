@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from agent.companions import load_with_companions
+from agent.companions import load_program
 from agent.job import JobRequest, Options
 from agent.profiling import KernelProfile, profile_counters, profile_file, roofline
 from api.terminal import ProgressStyle, err, make_progress, out, show_json
@@ -148,12 +148,13 @@ def _show_part(part: _Part, target: Target, *, named: bool) -> None:
 
 
 def _job(file: Path, target: Target, harness: Path | None, workload: Path | None) -> JobRequest:
+    kernel, runner = load_program(file, harness, workload)
     return JobRequest(
-        kernel=load_with_companions(file),
+        kernel=kernel,
         target=target,
         path=file.name,
         original=file.read_bytes(),
-        harness=load_with_companions(harness) if harness else None,
+        harness=runner,
         workload=workload,
         options=Options(executor="interpreter"),
     )

@@ -8,6 +8,7 @@ never judged here.
 from __future__ import annotations
 
 import ast
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -44,6 +45,7 @@ def replay(session: Session) -> None:
             failure = str(e)
         calls.append((entry, decoder, failure))
     session.channel.send("phase", {"name": "import"})
+    os.environ.update(options["environment"])
     module = _import(session, frozenset(options["skip"]))
     session.channel.send("phase", {"name": "run"})
     for entry, decoder, failure in calls:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from sandbox.harness import Job
 
 
+_OWN_VARIABLES = ("PYTHON", "TRITON_", "CUDA_", "NVIDIA_", "HIP_", "HSA_", "ROCR_", "LD_", "WAVESMITH_")
+_MAX_VARIABLE = 4096
+"""Characters of a variable that is kept."""
+
+
 @dataclass(slots=True)
 class Session:
     """The state of a capture or replay in the child."""
@@ -45,7 +52,9 @@ class Session:
         """Put every hook in place. `deadline` ends the execution of launches; `files` are the user's."""
         targets = tuple(load_target(name) for name in job.targets)
         store = SnapshotStore(channel, job.limits)
-        own = {module_name(job.kernel): "", "__main__": "" if job.harness is None else "__main__"}
+        own = {"__main__": "" if job.harness is None else "__main__"}
+        if job.kernel:  # a whole program has no file of its own
+            own[module_name(job.kernel)] = ""
         encoder = Encoder(store, own)
         files = _user_files(job) if files is None else files
         tracker = EntryTracker(files, encoder, channel)
@@ -94,7 +103,8 @@ class Session:
         child_torch.install(mode)
 
     def capture(self) -> None:
-        """Run the harness and report how it ended."""
+        """Run the harness and report how it ended, and what it set in the environment."""
+        before = dict(os.environ)
         self.tracker.start()
         calls = (self.job.options or {}).get("calls")
         if calls:
@@ -106,6 +116,8 @@ class Session:
                 self.job.folder, self.job.kernel, self.job.harness, lambda: self.recorder.count
             )
         with self.tracker.paused():
+            if self.job.harness is not None:
+                self.channel.send("environment", _set_since(before))
             ending = child_forms.describe(outcome.error, self.all_files(), self.tracker.tainted)
             if self.recorder.count:
                 self.channel.send("outcome", {"form": outcome.form, **ending})
@@ -140,6 +152,12 @@ class Session:
         if self.job.harness:
             files[str(self.job.folder / self.job.harness)] = self.job.harness
         return files
+
+
+def _set_since(before: Mapping[str, str]) -> dict[str, str]:
+    """Variables set since, but for those that say how Python, Triton and the devices work: these are the sandbox's."""
+    now = {k: v for k, v in os.environ.items() if before.get(k) != v and not k.startswith(_OWN_VARIABLES)}
+    return {k: v for k, v in now.items() if len(v) <= _MAX_VARIABLE}
 
 
 def _user_files(job: Job) -> dict[str, str]:

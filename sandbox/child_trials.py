@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import os
 import time
 import types
 from collections.abc import Callable, Collection, Mapping
@@ -187,6 +188,7 @@ class TrialRun:
         whole, tree.body = len(kept) == len(tree.body), kept
         digest = hashlib.sha256(source).hexdigest()
         self.channel.send("trial-source", {"sha256": digest, **(_device() if self.gpu else {})})
+        os.environ.update(self.stored.workload.environment)
         module, error = import_file(path, self.job.kernel, None if whole else tree)
         if error is not None:
             self.channel.send("trial-import", {"error": _describe(error, self.files)})

@@ -44,6 +44,7 @@ def load(source: Path) -> Any:
     tree = ast.parse(source.read_bytes(), str(source))
     kept = [s for s in tree.body if statement_digest(s) not in set(_stored.workload.skip_statements)]
     whole, tree.body = len(kept) == len(tree.body), kept
+    os.environ.update(_stored.workload.environment)
     _module, error = import_file(source, _stored.workload.filename, None if whole else tree)
     if error is not None:
         raise error

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agent.companions import load_candidate, load_with_companions
+from agent.companions import load_candidate, load_program, load_with_companions
 from agent.events import Progress
 from agent.job import JobRequest, Options
 from agent.orchestrator import optimize
 from agent.verify import verify
+from sandbox.capture import capture
+from sandbox.errors import InputError
 from sandbox.target import load_target
 
 ROWS = """
@@ -114,3 +117,60 @@ def test_a_file_of_a_package_is_judged_as_its_package_uses_it(tmp_path: Path) ->
         assert edited != body
         candidate.write_text(edited)
         assert verify(request, load_candidate(candidate, kernel), Progress()).verdict == wanted
+
+
+def test_the_harness_may_import_the_file_by_a_folder_set_the_environment_and_launch_other_kernels(
+    tmp_path: Path,
+) -> None:
+    """What it launches of other files is left out, and said; what it set before the import is set for candidates."""
+    (tmp_path / "kernels").mkdir()
+    own = ROWS[: ROWS.index("if __name__")]
+    asked = own.replace("import torch\n", "import os\nimport torch\n", 1)
+    file, candidate, harness = tmp_path / "kernels" / "rows.py", tmp_path / "rows.py", tmp_path / "bench.py"
+    file.write_text(asked.replace("\n\n\n@triton", "\n\nEPS = tl.constexpr(float(os.environ['LIB_EPS']))\n\n\n@triton"))
+    (tmp_path / "kernels" / "other.py").write_text(own.replace("norm", "other_norm"))
+    harness.write_text(
+        "import os\nimport torch\nos.environ['LIB_EPS'] = '1e-6'\nfrom kernels.rows import run\n"
+        "from kernels import other\n\nother.run(run(torch.randn(24, 60, device='cuda')))\n"
+    )
+    kernel, runner = load_program(file, harness, None)
+    assert kernel.filename == "kernels/rows.py"
+    request = JobRequest(
+        kernel, load_target("gfx950"), "kernels/rows.py", file.read_bytes(), harness=runner,
+        options=Options(executor="interpreter", seed=3),
+    )  # fmt: skip
+    taken = capture(kernel, request.target, harness=runner, executor="interpreter")
+    assert [launch.kernel for launch in taken.launches] == ["norm"]
+    (left_out,) = taken.left_out
+    assert "1 launch of other_norm in kernels/other.py" in left_out and left_out in taken.notes
+    assert dict(taken.workload.environment) == {"LIB_EPS": "1e-6"}
+    text = file.read_text()
+    for edited, wanted in (
+        (text.replace("x / tl", "2 * x / tl"), "Incorrect"),
+        (text.replace("at, y,", "at, y + 0.0,"), "NoGain"),
+    ):
+        assert edited != text
+        candidate.write_text(edited)
+        judged = verify(request, load_candidate(candidate, kernel), Progress())
+        assert judged.verdict == wanted, judged.message
+    harness.write_text("import torch\nfrom kernels import other, rows\n\nother.run(torch.ones(4, 60, device='cuda'))\n")
+    (tmp_path / "kernels" / "rows.py").write_text(own)
+    kernel, runner = load_program(file, harness, None)
+    with pytest.raises(InputError, match="calls nothing that kernels/rows.py defines") as e:
+        verify(replace(request, kernel=kernel, harness=runner), kernel, Progress())
+    assert e.value.file == "bench.py"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import torch\n", "no Triton kernel was launched, and none is defined"),
+        ("import os\nos._exit(3)\n", "it launched no kernel: the process ended with status 3"),
+    ],
+)
+def test_a_file_of_which_nothing_was_seen_is_not_said_to_build(tmp_path: Path, source: str, said: str) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(source)
+    request = JobRequest(load_with_companions(file), load_target("gfx950"), "k.py", file.read_bytes())
+    with pytest.raises(InputError, match=said):
+        optimize(request, tmp_path / "out", Progress())
