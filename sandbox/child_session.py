@@ -64,6 +64,7 @@ class Session:
             targets, encoder, tracker, channel, runner, job.limits, Stopwatch(deadline), cache, files,
             compile=job.compile,
         )  # fmt: skip
+        recorder.main = str(job.folder / job.kernel) if job.kernel else None
         session = cls(job, channel, store, encoder, tracker, recorder, None, files)
         session._install(targets[0])
         return session

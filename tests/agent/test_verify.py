@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.baseline import take_baseline
 from agent.companions import load_candidate, load_program, load_with_companions
 from agent.events import Progress
 from agent.job import JobRequest, Options
@@ -159,6 +160,57 @@ def test_the_harness_may_import_the_file_by_a_folder_set_the_environment_and_lau
     with pytest.raises(InputError, match="calls nothing that kernels/rows.py defines") as e:
         verify(replace(request, kernel=kernel, harness=runner), kernel, Progress())
     assert e.value.file == "bench.py"
+
+
+TUNED = """
+import torch
+import triton
+import triton.language as tl
+from tuner import tuned
+
+
+@triton.jit
+def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    for _ in tl.range(2):
+        x, y = tl.load(a + m[:, None] * K + k[None, :]), tl.load(b + k[:, None] * N + n[None, :])
+        tl.store(c + m[:, None] * N + n[None, :], tl.dot(x, y))
+
+
+def run(a, b):
+    c = torch.empty(a.shape[0], b.shape[1], device=a.device)
+    tuned(lambda stages: product[(1,)](a, b, c, *c.shape, a.shape[1], num_stages=stages), STAGES)
+    return c
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    run(*(torch.randn(128, 128, device="cuda", dtype=torch.float16) for _ in "ab"))
+"""
+TUNER = """
+from triton.testing import do_bench
+
+
+def tuned(call, choices):
+    times = {choice: do_bench(lambda: call(choice)) for choice in choices}
+    return call(min(choices))
+"""
+
+
+@pytest.mark.parametrize(("stages", "builds"), [((2, 6), True), ((6,), False)])
+def test_what_a_tuner_of_the_users_own_only_times_is_passed_over(
+    tmp_path: Path, stages: tuple[int, ...], builds: bool
+) -> None:
+    """A config that is out of resources, as Triton's own tuner does; a line is one of this file, not of the tuner's."""
+    file = tmp_path / "k.py"
+    file.write_text(TUNED.replace("STAGES", str(stages)))
+    (tmp_path / "tuner.py").write_text(TUNER)
+    request = JobRequest(load_with_companions(file), load_target("gfx942"), "k.py", file.read_bytes())
+    taken = take_baseline(request, Progress())
+    assert taken.measurement.builds is builds
+    assert any("a tuner passes over them: LDS" in note for note in taken.notes) is builds
+    lines = file.read_text().splitlines()
+    assert all("product[(1,)]" in lines[launch.call_line - 1] for launch in taken.stored.workload.launches)
 
 
 @pytest.mark.parametrize(
