@@ -107,16 +107,19 @@ def _frontend(error: Any, fns: list[Any]) -> tuple[str, Place | None]:
     place: Place | None = None
     message = ""
     current: BaseException | None = error
+    kind = type(error).__name__
     while current is not None:
         if isinstance(current, CompilationError):
             owner = next((f for f in fns if f.src == current.src), None)
             inner = owner is not None and (place is None or not jit_graph.in_triton(owner))
             if inner and isinstance(current.node, ast.AST):
                 place = jit_graph.place_in(owner, current.node)
-            message = current.error_message or message
+            message, kind = current.error_message or message, type(current).__name__
         else:
             message = _exception_text(current)
         current = current.__cause__
+    if not message:  # a static assertion without words
+        message = f"{kind}: {place.text}" if place is not None else kind
     message = _unquote(str(message))
     if missing := _NOT_IN_TRITON.fullmatch(message):
         return _of_another_triton(missing), jit_graph.place_of_attribute(fns, missing[2]) or place

@@ -220,6 +220,22 @@ def test_a_warning_is_not_the_reason_of_a_failure() -> None:
 
 
 @triton.jit
+def at_most(N: tl.constexpr, M: tl.constexpr):
+    tl.static_assert(N <= M)
+
+
+@triton.jit
+def asserts(x, N: tl.constexpr):
+    at_most(N, 16)
+    tl.store(x + tl.arange(0, N), 0.0)
+
+
+def test_a_static_assertion_without_words_is_quoted(cache: CompileCache) -> None:
+    error = failure(asserts, (torch.zeros(32),), {"N": 32}, GFX942, cache)
+    assert error.message == "CompileTimeAssertionFailure: tl.static_assert(N <= M)"
+
+
+@triton.jit
 def unrolled(x, N: tl.constexpr):
     v = tl.load(x)
     for _ in tl.static_range(N):
