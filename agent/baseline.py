@@ -286,10 +286,10 @@ def _check_usable(request: JobRequest, taken: Capture) -> None:
     outcome = taken.outcome
     if outcome.status == "failed" and (outcome.form == "static" or not taken.launches):
         raise InputError(
-            f"it failed before its first kernel launch: {outcome.exception}.",
+            f"it failed before its first kernel launch: {(outcome.exception or '').rstrip('.')}.",
             file=outcome.file or request.kernel.filename,
             line=outcome.line,
-            remedy="Make it run where it was written for, or give a file that calls the kernel with --harness.",
+            remedy=_remedy(outcome.exception or ""),
         )
     if not taken.launches:
         name = request.kernel.filename
@@ -301,8 +301,19 @@ def _check_usable(request: JobRequest, taken: Capture) -> None:
             remedy = f"Call a function or a kernel of {name} in the harness"
         else:
             what = "no Triton kernel was launched, and none is defined at its module level"
-            remedy = "Give the file that holds the @triton.jit functions"
+            remedy = "Give the file that holds the @triton.jit kernels"
         raise InputError(f"{what}.", file=harness if taken.left_out else name, remedy=f"{remedy}.")
+
+
+def _remedy(exception: str) -> str:
+    """What to do about a file that fails before it launches anything."""
+    if "attempted relative import" in exception:
+        return "Give the file where it lies in its package, a folder with __init__.py, with a --harness that calls it."
+    missing = re.search(r"No module named '([^']+)'", exception)
+    if missing is not None:
+        top = missing[1].partition(".")[0]
+        return f"Install {top} for Wavesmith's Python, or give the file in a checkout of {top} with a --harness."
+    return "Make it run where it was written for, or give a file that calls the kernel with --harness."
 
 
 def _executor(launches: Sequence[Launch]) -> str:

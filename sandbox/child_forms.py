@@ -46,7 +46,7 @@ def run_harness(folder: Path, kernel: str, harness: str | None, launches: Callab
         add_paths(main, harness)
     sys.argv = [str(main)]
     module = load_module(main, "__main__", module_name(name).rpartition(".")[0])
-    if harness is None:
+    if harness is None and not module.__package__:  # a package imports its own copy, as beside `python -m`
         sys.modules.setdefault(module_name(kernel), module)
     error = guard(lambda: execute(module, main))
     form = "other-file" if harness is not None else "main"

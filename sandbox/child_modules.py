@@ -6,6 +6,7 @@ A file of a package is known by its path from the folder that holds the package 
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.machinery
 import sys
@@ -60,17 +61,29 @@ def guard(call: Callable[[], Any]) -> BaseException | None:
 
 
 def import_file(path: Path, filename: str, tree: Any = None) -> tuple[types.ModuleType, BaseException | None]:
-    """The file as a module under its own name, after the packages it lies in, and what its code raised.
+    """The file as a module under its own name, and what its code raised.
 
-    `tree` is what is run where that is not the whole file. A package that imports the whole file has made the module.
+    `tree` is what is run where that is not the whole file. A file that imports from its own package comes after the
+    package; one that imports the whole file has made the module.
     """
     add_paths(path, filename)
     name = module_name(filename)
     package = name.rpartition(".")[0]
-    error = guard(lambda: importlib.import_module(package)) if package else None
-    made = sys.modules.get(name) if package and tree is None else None
-    if made is not None and error is None:
-        return made, None
+    if package and _imports_from(ast.parse(path.read_bytes()), package.partition(".")[0]):
+        failed = guard(lambda: importlib.import_module(package))  # the file's own import of it says why
+        made = sys.modules.get(name) if failed is None and tree is None else None
+        if made is not None:
+            return made, None
     module = load_module(path, name, package)
     module.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=str(path))
-    return module, error or guard(lambda: execute(module, path, tree))
+    return module, guard(lambda: execute(module, path, tree))
+
+
+def _imports_from(tree: ast.Module, top: str) -> bool:
+    """Whether the code imports from the package `top` it lies in, relatively or by name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == top):
+            return True
+        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == top for alias in node.names):
+            return True
+    return False

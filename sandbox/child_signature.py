@@ -38,7 +38,8 @@ class Guess:
 
 
 def kernels_of(module: types.ModuleType) -> list[tuple[str, Any]]:
-    """Kernels of the file by name: JIT functions, with their tuners, that no other JIT function of it calls."""
+    """Kernels of the file by name: JIT functions, with their tuners, that no other JIT function of it calls and that
+    give no value."""
     found: dict[str, Any] = {}
     for name, value in vars(module).items():
         inner = jit_of(value)
@@ -48,7 +49,13 @@ def kernels_of(module: types.ModuleType) -> list[tuple[str, Any]]:
     for value in found.values():
         inner = jit_of(value)
         called |= {n.id for n in ast.walk(inner.parse()) if isinstance(n, ast.Name)} - {inner.__name__}
-    return [(name, value) for name, value in found.items() if name not in called]
+    return [(n, value) for n, value in found.items() if n not in called and not _gives_a_value(jit_of(value))]
+
+
+def _gives_a_value(fn: Any) -> bool:
+    """Whether it is a function for kernels to call: a kernel returns nothing."""
+    returned = [node.value for node in ast.walk(fn.parse()) if isinstance(node, ast.Return)]
+    return any(not (value is None or (isinstance(value, ast.Constant) and value.value is None)) for value in returned)
 
 
 def jit_of(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -162,6 +163,15 @@ def test_the_harness_may_import_the_file_by_a_folder_set_the_environment_and_lau
     assert e.value.file == "bench.py"
 
 
+HELPER = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def mean(x, y):
+    return (x + y) / 2
+"""
 TUNED = """
 import torch
 import triton
@@ -218,11 +228,34 @@ def test_what_a_tuner_of_the_users_own_only_times_is_passed_over(
     [
         ("import torch\n", "no Triton kernel was launched, and none is defined"),
         ("import os\nos._exit(3)\n", "it launched no kernel: the process ended with status 3"),
+        (HELPER, "no Triton kernel was launched, and none is defined"),
+        (f"from .lib import x\n{HELPER}", "attempted relative import.*Give the file where it lies in its package"),
+        (f"import served_models.ops\n{HELPER}", "served_models.*Install served_models"),
     ],
 )
 def test_a_file_of_which_nothing_was_seen_is_not_said_to_build(tmp_path: Path, source: str, said: str) -> None:
     file = tmp_path / "k.py"
     file.write_text(source)
     request = JobRequest(load_with_companions(file), load_target("gfx950"), "k.py", file.read_bytes())
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError) as e:
         optimize(request, tmp_path / "out", Progress())
+    assert re.search(said, str(e.value)), e.value
+
+
+def test_a_file_of_a_package_needs_no_harness_and_its_package_only_where_it_imports_from_it(tmp_path: Path) -> None:
+    """A package that imports the file itself; and one that cannot be imported, which the file does not need."""
+    (tmp_path / "lib").mkdir()
+    file, candidate = tmp_path / "lib" / "rows.py", tmp_path / "rows.py"
+    (tmp_path / "lib" / "eps.py").write_text("EPS = 1e-6\n")
+    bound = "import triton.language as tl\nfrom .eps import EPS as E\n\nEPS = tl.constexpr(E)"
+    needing = ROWS.replace("import triton.language as tl", bound).replace("1e-6", "EPS")
+    for package, source in (("from .rows import run\n", needing), ("import not_installed_here\n", ROWS)):
+        (tmp_path / "lib" / "__init__.py").write_text(package)
+        for form, text in (("static", source[: source.index("if __name__")]), ("main", source)):
+            file.write_text(text)
+            kernel = load_with_companions(file)
+            taken = capture(kernel, load_target("gfx950"), executor="interpreter")
+            assert (taken.outcome.form, len(taken.launches)) == (form, 1), taken.outcome
+        request = JobRequest(kernel, load_target("gfx950"), "lib/rows.py", file.read_bytes())
+        candidate.write_text(source.replace("x / tl", "2 * x / tl"))
+        assert verify(request, load_candidate(candidate, kernel), Progress()).verdict == "Incorrect"
