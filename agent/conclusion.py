@@ -156,8 +156,8 @@ _CUDA_LIBRARY = re.compile(r"^(?=.*\bimport\b).*\bextra\.cuda\b", re.M)
 
 def _cuda_library(kernel: Kernel) -> str:
     """Where a file beside the kernel imports CUDA's device library, one that the kernel names first; else empty."""
-    named = sorted(kernel.companions, key=lambda n: (PurePosixPath(n).stem not in kernel.source, n))
-    for name in named:
+    words = set(re.findall(r"\w+", kernel.source))
+    for name in sorted(kernel.companions, key=lambda n: (PurePosixPath(n).stem not in words, n)):
         text = kernel.companions[name]
         if name.endswith(".py") and (found := _CUDA_LIBRARY.search(text)):
             return f"{name} line {text.count(chr(10), 0, found.start()) + 1}"
