@@ -297,7 +297,7 @@ def _check_usable(request: JobRequest, taken: Capture) -> None:
         if outcome.exception is not None:
             what, remedy = f"it launched no kernel: {outcome.exception}", "Make it reach a launch of the kernel"
         elif taken.left_out:
-            what = f"it calls nothing that {name} defines, but launches kernels of other files"
+            what = f"it launches kernels of other files only, and none through {name}"
             remedy = f"Call a function or a kernel of {name} in the harness"
         else:
             what = "no Triton kernel was launched, and none is defined at its module level"

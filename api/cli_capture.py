@@ -172,12 +172,16 @@ def _workload_json(recorded: Workload, folder: Path) -> dict[str, Any]:
     }
 
 
+def _launches(count: int) -> str:
+    return "1 launch" if count == 1 else f"{count} launches"
+
+
 def _show_captures(summaries: list[dict[str, Any]], notes: list[str], as_json: bool) -> None:
     if as_json:
         show_json({"workloads": summaries, "notes": notes})
         return
     for summary in summaries:
         kernels = ", ".join(summary["kernels"]) or "no kernel"
-        out.print(f"{summary['launches']} launches of {kernels} in {summary['folder']}", markup=False)
+        out.print(f"{_launches(summary['launches'])} of {kernels} in {summary['folder']}", markup=False)
     for note in notes:
         err.print(f"note: {note}", markup=False)

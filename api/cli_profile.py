@@ -187,7 +187,10 @@ def _live(
 def _show(profiled: KernelProfile, target: Target, *, details: bool) -> None:
     grid = f", grid {'x'.join(map(str, profiled.grid))}" if profiled.grid else ""
     note = f" ({profiled.note})" if profiled.note else ""
-    out.print(f"{profiled.kernel}: {profiled.launches} launches{grid}{note}", markup=False)
+    out.print(
+        f"{profiled.kernel}: {profiled.launches} launch{'es' if profiled.launches != 1 else ''}{grid}{note}",
+        markup=False,
+    )
     table = Table("bottleneck", "severity", "what shows it", "at most", box=None, padding=(0, 2, 0, 2))
     for b in profiled.bottlenecks:
         bound = f"{b.at_most:.2f}x" if b.at_most is not None else "unknown"

@@ -83,6 +83,8 @@ def language_of(filename: str) -> Language:
 
 def load_kernel(path: Path, companions: Mapping[str, str] | None = None) -> Kernel:
     """Read a kernel file; raises `InputError` when it is missing, too large, not UTF-8 text or not parseable Python."""
+    if path.is_dir():
+        raise InputError("it is a folder.", file=path, remedy="Give the kernel's own file.")
     if not path.is_file():
         raise InputError("there is no such file.", file=path, remedy="Check the path.")
     if path.stat().st_size > MAX_SOURCE_BYTES:
