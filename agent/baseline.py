@@ -63,6 +63,7 @@ def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
             *taken.notes,
             *_unknown_notes(launches),
             *_assumed_configs(launches),
+            *_passed_over_notes(launches, request.target),
             *_imported_notes(request.kernel),
         ),
         versions=dict(taken.workload.versions),
@@ -121,7 +122,8 @@ def measure(kernel: Kernel, request: JobRequest, baseline: Baseline) -> Measurem
 
 
 def _recording(taken: Capture) -> Recording:
-    return Recording(taken.launches, taken.workload.storages, taken.stored.compiled)
+    gone = Failure("import", taken.outcome.exception or "no kernel is left of it", taken.outcome.line)
+    return Recording(taken.launches, taken.workload.storages, taken.stored.compiled, None if taken.launches else gone)
 
 
 def _stopped(repeated: Replay) -> Failure | None:
@@ -144,6 +146,7 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
     bottlenecks: dict[str, dict[str, None]] = defaultdict(dict)
     failures = [recording.stopped] if recording.stopped is not None else []
     unlaunchable: dict[Failure, None] = {}
+    passed_over = _passed_over(recording.launches, target)
     for launch in recording.launches:
         options = {name: value.value for name, value in launch.options.items()}
         observed[launch.kernel].append(launch_facts(_arguments(launch, recording), launch.grid, options, target))
@@ -152,7 +155,7 @@ def measurement_of(kernel: Kernel, recording: Recording, request: JobRequest) ->
         for record in launch.compiles:
             if record.arch == target.arch:
                 failure = _failure(launch, record, recording)
-                failures += [failure] if failure is not None else []
+                failures += [failure] if failure is not None and launch.index not in passed_over else []
                 observed[launch.kernel].append(_compile_facts(record))
                 profile = _profile(record, recording, target)
                 if profile is not None:
@@ -187,6 +190,28 @@ class _Argument:
     storage_bytes: int | None
     integer: int | None
     whole_elements: int | None
+
+
+def _passed_over(launches: Sequence[Launch], target: Target) -> frozenset[int]:
+    """Launches that only a timing made, of a config that the target cannot launch, where the kernel was launched with
+    another afterwards: a tuner of the user's own passes over what is out of resources, as Triton's does."""
+    fits = {launch.kernel for launch in launches if not launch.benchmark and not _limits(launch, target)}
+    timed = [launch for launch in launches if launch.benchmark and launch.kernel in fits]
+    return frozenset(launch.index for launch in timed if _limits(launch, target))
+
+
+def _limits(launch: Launch, target: Target) -> bool:
+    """Whether it compiles for the target, but breaks a limit of a launch there."""
+    return any(r.arch == target.arch and r.ok and not r.launches for r in launch.compiles)
+
+
+def _passed_over_notes(launches: Sequence[Launch], target: Target) -> Iterator[str]:
+    found = _passed_over(launches, target)
+    for kernel in dict.fromkeys(launch.kernel for launch in launches if launch.index in found):
+        timed = [launch for launch in launches if launch.kernel == kernel and launch.index in found]
+        reason = next(r.limit for r in timed[0].compiles if r.arch == target.arch)
+        many = f"{len(timed)} timed launch{'es' if len(timed) > 1 else ''} of {kernel}"
+        yield f"{many} cannot be made on {target.arch}, a tuner passes over them: {reason}"
 
 
 def _arguments(launch: Launch, recording: Recording) -> Iterator[_Argument]:
@@ -261,11 +286,34 @@ def _check_usable(request: JobRequest, taken: Capture) -> None:
     outcome = taken.outcome
     if outcome.status == "failed" and (outcome.form == "static" or not taken.launches):
         raise InputError(
-            f"it failed before its first kernel launch: {outcome.exception}.",
+            f"it failed before its first kernel launch: {(outcome.exception or '').rstrip('.')}.",
             file=outcome.file or request.kernel.filename,
             line=outcome.line,
-            remedy="Make it run where it was written for, or give a file that calls the kernel with --harness.",
+            remedy=_remedy(outcome.exception or ""),
         )
+    if not taken.launches:
+        name = request.kernel.filename
+        harness = request.harness.filename if request.harness is not None else None
+        if outcome.exception is not None:
+            what, remedy = f"it launched no kernel: {outcome.exception}", "Make it reach a launch of the kernel"
+        elif taken.left_out:
+            what = f"it launches kernels of other files only, and none through {name}"
+            remedy = f"Call a function or a kernel of {name} in the harness"
+        else:
+            what = "no Triton kernel was launched, and none is defined at its module level"
+            remedy = "Give the file that holds the @triton.jit kernels"
+        raise InputError(f"{what}.", file=harness if taken.left_out else name, remedy=f"{remedy}.")
+
+
+def _remedy(exception: str) -> str:
+    """What to do about a file that fails before it launches anything."""
+    if "attempted relative import" in exception:
+        return "Give the file where it lies in its package, a folder with __init__.py, with a --harness that calls it."
+    missing = re.search(r"No module named '([^']+)'", exception)
+    if missing is not None:
+        top = missing[1].partition(".")[0]
+        return f"Install {top} for Wavesmith's Python, or give the file in a checkout of {top} with a --harness."
+    return "Make it run where it was written for, or give a file that calls the kernel with --harness."
 
 
 def _executor(launches: Sequence[Launch]) -> str:

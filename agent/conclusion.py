@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from agent.candidate import (
     NEEDS_CLOCK,
     NEEDS_CLOCK_OF_TARGET,
     Attempt,
     Candidate,
-    Failure,
     Fate,
     Judgement,
     Measurement,
@@ -62,7 +63,7 @@ def conclude(start: Measurement, found: Found, target: Target, require: Requirem
     if unshown:
         return Conclusion(Outcome.INCONCLUSIVE, _unshown_summary(unshown, target), None, unshown)
     if not start.builds:
-        return Conclusion(Outcome.REFUSED, _refusal(start.failures, found.refusals, target), None)
+        return Conclusion(Outcome.REFUSED, _refusal(start, found.refusals, target), None)
     return Conclusion(Outcome.NOTHING, _nothing(found, target), None)
 
 
@@ -138,12 +139,29 @@ def _unshown_summary(offers: tuple[Offer, ...], target: Target) -> str:
     return f"Nothing could be shown for {target.arch}: {first.title}: {first.reason}{more}."
 
 
-def _refusal(failures: tuple[Failure, ...], refusals: tuple[Refusal, ...], target: Target) -> str:
-    failure = f"The file does not build for {target.arch}: {failures[0].sentence.rstrip('.')}."
+def _refusal(start: Measurement, refusals: tuple[Refusal, ...], target: Target) -> str:
+    failure = f"The file does not build for {target.arch}: {start.failures[0].sentence.rstrip('.')}."
     if refusals:
         first = refusals[0]
         return f"{failure} Refused: {first.reason.rstrip('.')}. {first.route.rstrip('.')}."
+    if place := _cuda_library(start.kernel) if "__nv_" in failure else "":
+        name = PurePosixPath(start.kernel.filename).name
+        return f"{failure} {place} imports CUDA's library, and edits are made to {name} only: {_NEUTRAL_LIBRARY}."
     return f"{failure} No skill repairs this kind of failure."
+
+
+_NEUTRAL_LIBRARY = "import it there from triton.language.extra, which has each vendor's"
+_CUDA_LIBRARY = re.compile(r"^(?=.*\bimport\b).*\bextra\.cuda\b", re.M)
+
+
+def _cuda_library(kernel: Kernel) -> str:
+    """Where a file beside the kernel imports CUDA's device library, one that the kernel names first; else empty."""
+    words = set(re.findall(r"\w+", kernel.source))
+    for name in sorted(kernel.companions, key=lambda n: (PurePosixPath(n).stem not in words, n)):
+        text = kernel.companions[name]
+        if name.endswith(".py") and (found := _CUDA_LIBRARY.search(text)):
+            return f"{name} line {text.count(chr(10), 0, found.start()) + 1}"
+    return ""
 
 
 def _timed(found: Found) -> str:

@@ -236,10 +236,10 @@ def _backtrack(trace: list[dict[int, int]], n: int, m: int) -> list[tuple[str, i
     return out[::-1]
 
 
-def repository_path(path: Path) -> str:
-    """Path of a file from the root of the git work tree it lies in, or its base name outside of any."""
+def repository_path(path: Path, outside: str | None = None) -> str:
+    """Path of a file from the root of the git work tree it lies in; outside of any, `outside` or its base name."""
     full = path.resolve()
     for folder in full.parents:
         if (folder / ".git").exists():
             return full.relative_to(folder).as_posix()
-    return full.name
+    return outside or full.name

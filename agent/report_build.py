@@ -124,7 +124,6 @@ def reproduce_line(request: JobRequest) -> str:
 
 def file_changes(request: JobRequest, kernel: Kernel) -> list[FileChange]:
     """What the patch does to the user's file and to the files beside it."""
-    folder = PurePosixPath(request.path).parent
     ported = kernel.filename != request.kernel.filename
     renamed = (
         PurePosixPath(request.path).with_suffix(PurePosixPath(kernel.filename).suffix).as_posix() if ported else None
@@ -134,9 +133,15 @@ def file_changes(request: JobRequest, kernel: Kernel) -> list[FileChange]:
     for name, text in sorted(kernel.companions.items()):
         before = request.kernel.companions.get(name)
         if text != before:
-            path = (folder / name).as_posix()
+            path = _beside(request, name)
             changes.append(FileChange(path, None if before is None else before.encode(), text.encode()))
     return changes
+
+
+def _beside(request: JobRequest, name: str) -> str:
+    """Path in the repository of a companion: from where the file's package lies, perhaps above the root."""
+    place, depth = PurePosixPath(request.path).parts, len(PurePosixPath(request.kernel.filename).parts)
+    return PurePosixPath(*place[:-depth], *PurePosixPath(name).parts[max(0, depth - len(place)) :]).as_posix()
 
 
 def correctness_part(verdict: Verdict | None) -> CorrectnessPart:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from agent.companions import load_candidate, load_with_companions
+from agent.companions import load_candidate, load_program
 from agent.job import Budget, JobRequest, Options, parse_requirement
 from agent.patch import repository_path
 from agent.versions import toolchain_versions
@@ -135,13 +135,13 @@ def verify(
 def _request(
     file: Path, target: str, harness: Path | None, workload: Path | None, options: Options, path: str | None
 ) -> JobRequest:
-    kernel = load_with_companions(file)
+    kernel, runner = load_program(file, harness, workload)
     return JobRequest(
         kernel=kernel,
         target=load_target(target),
-        path=path or repository_path(file),
+        path=path or repository_path(file, outside=kernel.filename),
         original=file.read_bytes(),
-        harness=load_with_companions(harness) if harness else None,
+        harness=runner,
         workload=workload,
         options=options,
     )

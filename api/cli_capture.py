@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from agent.companions import load_with_companions
+from agent.companions import load_program
 from agent.events import Progress
 from agent.job import JobRequest, Options
 from api.terminal import ProgressStyle, err, make_progress, out, show_json
@@ -34,12 +34,13 @@ def add_commands(app: typer.Typer) -> None:
 
 def request_for(file: Path, target: str, harness: Path | None, workload: Path | None, executor: str) -> JobRequest:
     """The job these options describe; raises `InputError` for what cannot be read."""
+    kernel, runner = load_program(file, harness, workload)
     return JobRequest(
-        kernel=load_with_companions(file),
+        kernel=kernel,
         target=load_target(target),
         path=file.name,
         original=file.read_bytes(),
-        harness=load_with_companions(harness) if harness else None,
+        harness=runner,
         workload=workload,
         options=Options(executor=executor),
     )
@@ -171,12 +172,16 @@ def _workload_json(recorded: Workload, folder: Path) -> dict[str, Any]:
     }
 
 
+def _launches(count: int) -> str:
+    return "1 launch" if count == 1 else f"{count} launches"
+
+
 def _show_captures(summaries: list[dict[str, Any]], notes: list[str], as_json: bool) -> None:
     if as_json:
         show_json({"workloads": summaries, "notes": notes})
         return
     for summary in summaries:
         kernels = ", ".join(summary["kernels"]) or "no kernel"
-        out.print(f"{summary['launches']} launches of {kernels} in {summary['folder']}", markup=False)
+        out.print(f"{_launches(summary['launches'])} of {kernels} in {summary['folder']}", markup=False)
     for note in notes:
         err.print(f"note: {note}", markup=False)

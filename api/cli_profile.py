@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from agent.companions import load_with_companions
+from agent.companions import load_program
 from agent.job import JobRequest, Options
 from agent.profiling import KernelProfile, profile_counters, profile_file, roofline
 from api.terminal import ProgressStyle, err, make_progress, out, show_json
@@ -148,12 +148,13 @@ def _show_part(part: _Part, target: Target, *, named: bool) -> None:
 
 
 def _job(file: Path, target: Target, harness: Path | None, workload: Path | None) -> JobRequest:
+    kernel, runner = load_program(file, harness, workload)
     return JobRequest(
-        kernel=load_with_companions(file),
+        kernel=kernel,
         target=target,
         path=file.name,
         original=file.read_bytes(),
-        harness=load_with_companions(harness) if harness else None,
+        harness=runner,
         workload=workload,
         options=Options(executor="interpreter"),
     )
@@ -186,7 +187,10 @@ def _live(
 def _show(profiled: KernelProfile, target: Target, *, details: bool) -> None:
     grid = f", grid {'x'.join(map(str, profiled.grid))}" if profiled.grid else ""
     note = f" ({profiled.note})" if profiled.note else ""
-    out.print(f"{profiled.kernel}: {profiled.launches} launches{grid}{note}", markup=False)
+    out.print(
+        f"{profiled.kernel}: {profiled.launches} launch{'es' if profiled.launches != 1 else ''}{grid}{note}",
+        markup=False,
+    )
     table = Table("bottleneck", "severity", "what shows it", "at most", box=None, padding=(0, 2, 0, 2))
     for b in profiled.bottlenecks:
         bound = f"{b.at_most:.2f}x" if b.at_most is not None else "unknown"

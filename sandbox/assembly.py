@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -178,13 +178,32 @@ class Assembly:
 
     def only_file(self, file: str) -> Assembly:
         """The part of a program's recording that belongs to one kernel file, launches renumbered from 0."""
-        wanted = [index for index, data in self.launches.items() if data["file"] == file]
-        numbers = {old: new for new, old in enumerate(wanted)}
         part = replace(self, main_file=file)
-        part.launches = {numbers[i]: {**self.launches[i], "index": numbers[i]} for i in wanted}
-        part.compiles = {numbers[i]: c for i, c in self.compiles.items() if i in numbers}
-        part.executed = {numbers[i]: e for i, e in self.executed.items() if i in numbers}
+        part._choose([index for index, data in self.launches.items() if data["file"] == file])
         return part
+
+    def keep_own(self, file: str) -> tuple[str, ...]:
+        """Leave out launches of other files' kernels that no function of `file` made: it can neither repeat nor change
+        them. Returns what was left out, a sentence for each kernel."""
+        self.main_file = file
+        others: dict[tuple[str, str], int] = {}
+        foreign: set[int] = set()
+        for index, data in self.launches.items():
+            if data["file"] != file and self._best(data["calls"]) is None:
+                others[data["kernel"], data["file"]] = others.get((data["kernel"], data["file"]), 0) + 1
+                foreign.add(index)
+        self._choose([index for index in self.launches if index not in foreign])
+        return tuple(
+            f"left out: {count} launch{'es' if count > 1 else ''} of {kernel} in {place}, which nothing in {file} made"
+            for (kernel, place), count in others.items()
+        )
+
+    def _choose(self, wanted: Sequence[int]) -> None:
+        """Keep these launches only, renumbered from 0."""
+        numbers = {old: new for new, old in enumerate(wanted)}
+        self.launches = {numbers[i]: {**self.launches[i], "index": numbers[i]} for i in wanted}
+        self.compiles = {numbers[i]: c for i, c in self.compiles.items() if i in numbers}
+        self.executed = {numbers[i]: e for i, e in self.executed.items() if i in numbers}
 
     # --- results ----------------------------------------------------------------------------------------------------
 

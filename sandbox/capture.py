@@ -45,6 +45,8 @@ class Capture:
     notes: tuple[str, ...] = ()
     suggested_harness: str | None = None
     """For a file without one: the smallest harness to add at its end, as text."""
+    left_out: tuple[str, ...] = ()
+    """Launches of the harness that the file has nothing to do with, a sentence for each kernel; no part of it."""
 
     @property
     def workload(self) -> Workload:
@@ -111,6 +113,7 @@ def capture(
     }
     assembly, ended, failure = run_child(job, kernel, harness, limits)
     assembly.main_file = kernel.filename
+    left_out = assembly.keep_own(kernel.filename) if harness is not None else ()
     launches, entries, numbers = assembly.finish()
     outcome = assembly.harness_outcome(numbers, failure)
     source = kernel.source if harness is None else ""
@@ -129,11 +132,12 @@ def capture(
         seed=variant.seed,
         distribution=variant.distribution,
         scale=variant.scale,
-        notes=tuple(dict.fromkeys(assembly.notes)),
+        environment={str(k): str(v) for k, v in assembly.extra.get("environment", {}).items()},
+        notes=tuple(dict.fromkeys((*assembly.notes, *left_out))),
     )
     suggestion = assembly.extra.get("static", {}).get("harness")
     stored = stored_with(recorded, assembly)
-    return Capture(stored, ended, recorded.notes, str(suggestion) if suggestion else None)
+    return Capture(stored, ended, recorded.notes, str(suggestion) if suggestion else None, left_out)
 
 
 def _calls(path: Path) -> list[dict[str, Any]]:

@@ -9,21 +9,20 @@ from typing import Any
 
 import torch
 
-from sandbox.child_forms import FormOutcome, execute, guard, load_module
+from sandbox.child_forms import FormOutcome
 from sandbox.child_inputs import write
+from sandbox.child_modules import guard, import_file
 from sandbox.child_random import DISTRIBUTIONS, draw
 from sandbox.child_values import tensors_in
 from sandbox.errors import InputError
 
 
-def run_calls(kernel: Path, calls: Sequence[Mapping[str, Any]]) -> FormOutcome:
-    """Import the file by its own name, so that its `__main__` block does not run, and make every call in order."""
+def run_calls(folder: Path, kernel: str, calls: Sequence[Mapping[str, Any]]) -> FormOutcome:
+    """Import `kernel`, a path from `folder`, under its own name, which runs no `__main__` block; make every call."""
     import sys
 
-    sys.path.insert(0, str(kernel.parent))
-    sys.argv = [str(kernel)]
-    module = load_module(kernel, kernel.stem)
-    error = guard(lambda: execute(module, kernel))
+    sys.argv = [str(folder / kernel)]
+    module, error = import_file(folder / kernel, kernel)
     for call in calls if error is None else ():
         error = guard(lambda call=call: _make(module, call))  # type: ignore[misc]
         if error is not None:

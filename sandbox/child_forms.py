@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.child_fixtures import call_with_fixtures, can_be_called
+from sandbox.child_modules import add_paths, execute, guard, load_module, module_name
 
 _TEST_PREFIXES = ("test", "check", "verify")
 _MAIN_NAMES = ("main", "run_tests", "run_test", "demo", "example", "benchmark", "bench", "run_benchmark")
@@ -36,31 +37,17 @@ class FormOutcome:
     module: types.ModuleType
 
 
-def load_module(path: Path, name: str, source: str | None = None) -> types.ModuleType:
-    """A module object for the file, not yet run, importable under `name`."""
-    module = types.ModuleType(name)
-    module.__file__ = str(path)
-    module.__dict__["__builtins__"] = __builtins__
-    sys.modules[name] = module
-    return module
-
-
-def execute(module: types.ModuleType, path: Path, tree: Any = None) -> None:
-    """Run the file's code (or a syntax tree made from it) in the module."""
-    code = compile(tree if tree is not None else path.read_bytes(), str(path), "exec", dont_inherit=True)
-    exec(code, module.__dict__)
-
-
-def run_harness(kernel: Path, harness: Path | None, launches: Callable[[], int]) -> FormOutcome:
-    """Run the harness to its end. `launches` counts the launches so far."""
-    sys.path.insert(0, str(kernel.parent))
-    main = harness if harness is not None else kernel
-    if harness is not None and harness.parent != kernel.parent:
-        sys.path.insert(0, str(harness.parent))
+def run_harness(folder: Path, kernel: str, harness: str | None, launches: Callable[[], int]) -> FormOutcome:
+    """Run the harness to its end. `kernel` and `harness` are paths from `folder`; `launches` counts them so far."""
+    add_paths(folder / kernel, kernel)
+    name = harness if harness is not None else kernel
+    main = folder / name
+    if harness is not None and main.parent != (folder / kernel).parent:
+        add_paths(main, harness)
     sys.argv = [str(main)]
-    module = load_module(main, "__main__")
-    if harness is None:
-        sys.modules.setdefault(kernel.stem, module)
+    module = load_module(main, "__main__", module_name(name).rpartition(".")[0])
+    if harness is None and not module.__package__:  # a package imports its own copy, as beside `python -m`
+        sys.modules.setdefault(module_name(kernel), module)
     error = guard(lambda: execute(module, main))
     form = "other-file" if harness is not None else "main"
     if error is not None and _exited_cleanly(error):
@@ -74,16 +61,6 @@ def run_harness(kernel: Path, harness: Path | None, launches: Callable[[], int])
             return FormOutcome(name, failures[0] if failures else None, module)
         error = error or (failures[0] if failures else None)
     return FormOutcome(form, error, module)
-
-
-def guard(call: Callable[[], Any]) -> BaseException | None:
-    try:
-        call()
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as e:  # noqa: BLE001 - the harness is the user's code: whatever it raises is its outcome
-        return e
-    return None
 
 
 def _exited_cleanly(error: BaseException) -> bool:

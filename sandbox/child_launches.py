@@ -67,6 +67,8 @@ class LaunchRecorder:
     entry: int | None = None
     """During a replay: the entry call that is being repeated, and its phase."""
     phase: str = "forward"
+    main: str | None = None
+    """The file that lines are given of; None: the innermost of the user's files."""
 
     def launch(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, native: Callable[[], Any]
@@ -126,7 +128,7 @@ class LaunchRecorder:
     ) -> None:
         candidates = self.tracker.on_launch()
         self.encoder.store.moment()
-        innermost, module = user_frames(self.files)
+        innermost, module = user_frames(self.files if self.main is None else {self.main: ""})
         code = fn.fn.__code__
         self.channel.send(
             "launch",

@@ -8,7 +8,7 @@ never judged here.
 from __future__ import annotations
 
 import ast
-import importlib.machinery
+import os
 import sys
 import traceback
 from collections.abc import Mapping
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from sandbox import jit_graph
 from sandbox.assembly import statement_digest
 from sandbox.child_decode import CannotDecode, Decoder, Redraw
 from sandbox.child_entries import _paths as argument_tensors
-from sandbox.child_forms import execute, load_module
+from sandbox.child_modules import import_file
 from sandbox.child_spelled import is_module_launch, repeated_launch
 from sandbox.child_values import raw, tensors_in
 from sandbox.tensor_file import TensorFile
@@ -44,6 +45,7 @@ def replay(session: Session) -> None:
             failure = str(e)
         calls.append((entry, decoder, failure))
     session.channel.send("phase", {"name": "import"})
+    os.environ.update(options["environment"])
     module = _import(session, frozenset(options["skip"]))
     session.channel.send("phase", {"name": "run"})
     for entry, decoder, failure in calls:
@@ -64,16 +66,13 @@ def _redraw(inputs: Mapping[str, Any], entry: Mapping[str, Any]) -> Redraw:
 def _import(session: Session, skip: frozenset[str]) -> Any:
     """The file as a module under its own name. An exception after the definitions is reported and survived."""
     path = session.kernel_path
-    sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
     tree = ast.parse(path.read_bytes(), str(path))
-    tree.body = [s for s in tree.body if statement_digest(s) not in skip and not (skip and is_module_launch(s))]
-    module = load_module(path, path.stem)
-    module.__spec__ = importlib.machinery.ModuleSpec(path.stem, None, origin=str(path))
-    try:
-        execute(module, path, tree)
-    except (Exception, SystemExit) as e:  # noqa: BLE001 - the file is the user's: whatever it raises is its outcome
-        session.channel.send("import-error", _error(session, e))
+    kept = [s for s in tree.body if statement_digest(s) not in skip and not (skip and is_module_launch(s))]
+    whole, tree.body = len(kept) == len(tree.body), kept
+    module, error = import_file(path, session.job.kernel, None if whole else tree)
+    if error is not None:
+        session.channel.send("import-error", _error(session, error))
     return module
 
 
@@ -153,14 +152,12 @@ def _kernel(launch: Mapping[str, Any], decoder: Decoder) -> Any:
     kernel = decoder.named(f":{launch['kernel']}")
     own: set[str] = set()
     tuned = False
-    layer = kernel
-    while layer is not None:
+    for layer in jit_graph.layers(kernel):
         if isinstance(layer, Autotuner):
             tuned = True
             own |= {k for config in layer.configs for k in config.all_kwargs()}
         elif isinstance(layer, Heuristics):
             own |= set(layer.values)
-        layer = getattr(layer, "fn", None)
     options = {k: decoder.value(v) for k, v in launch["options"].items() if k not in own}
     grid = _grids(launch) if tuned else tuple(launch["grid"])
     place = (int(launch["place"][0]), int(launch["place"][1]))

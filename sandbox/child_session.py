@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from sandbox.child_driver import StandInDriver, run_once
 from sandbox.child_entries import EntryTracker
 from sandbox.child_executors import Stopwatch, executor
 from sandbox.child_launches import LaunchRecorder
+from sandbox.child_modules import execute, guard, load_module, module_name
 from sandbox.child_random import redraw_
 from sandbox.child_values import Encoder, SnapshotStore
 from sandbox.compile_cache import CompileCache
@@ -23,6 +26,11 @@ from sandbox.target import Target, load_target
 
 if TYPE_CHECKING:
     from sandbox.harness import Job
+
+
+_OWN_VARIABLES = ("PYTHON", "TRITON_", "CUDA_", "NVIDIA_", "HIP_", "HSA_", "ROCR_", "LD_", "WAVESMITH_")
+_MAX_VARIABLE = 4096
+"""Characters of a variable that is kept."""
 
 
 @dataclass(slots=True)
@@ -44,8 +52,10 @@ class Session:
         """Put every hook in place. `deadline` ends the execution of launches; `files` are the user's."""
         targets = tuple(load_target(name) for name in job.targets)
         store = SnapshotStore(channel, job.limits)
-        stem = Path(job.kernel).stem
-        encoder = Encoder(store, {"__main__": "" if job.harness is None else "__main__", stem: ""})
+        own = {"__main__": "" if job.harness is None else "__main__"}
+        if job.kernel:  # a whole program has no file of its own
+            own[module_name(job.kernel)] = ""
+        encoder = Encoder(store, own)
         files = _user_files(job) if files is None else files
         tracker = EntryTracker(files, encoder, channel)
         cache = CompileCache(Path(job.cache)) if job.cache else None
@@ -54,6 +64,7 @@ class Session:
             targets, encoder, tracker, channel, runner, job.limits, Stopwatch(deadline), cache, files,
             compile=job.compile,
         )  # fmt: skip
+        recorder.main = str(job.folder / job.kernel) if job.kernel else None
         session = cls(job, channel, store, encoder, tracker, recorder, None, files)
         session._install(targets[0])
         return session
@@ -93,17 +104,21 @@ class Session:
         child_torch.install(mode)
 
     def capture(self) -> None:
-        """Run the harness and report how it ended."""
-        harness = self.job.folder / self.job.harness if self.job.harness else None
+        """Run the harness and report how it ended, and what it set in the environment."""
+        before = dict(os.environ)
         self.tracker.start()
         calls = (self.job.options or {}).get("calls")
         if calls:
             from sandbox.child_calls import run_calls
 
-            outcome = run_calls(self.kernel_path, calls)
+            outcome = run_calls(self.job.folder, self.job.kernel, calls)
         else:
-            outcome = child_forms.run_harness(self.kernel_path, harness, lambda: self.recorder.count)
+            outcome = child_forms.run_harness(
+                self.job.folder, self.job.kernel, self.job.harness, lambda: self.recorder.count
+            )
         with self.tracker.paused():
+            if self.job.harness is not None:
+                self.channel.send("environment", _set_since(before))
             ending = child_forms.describe(outcome.error, self.all_files(), self.tracker.tainted)
             if self.recorder.count:
                 self.channel.send("outcome", {"form": outcome.form, **ending})
@@ -117,15 +132,14 @@ class Session:
         module = outcome.module
         if isinstance(outcome.error, ImportError):
             child_stubs.install(self.note)
-            module = child_forms.load_module(self.kernel_path, self.kernel_path.stem)
-            module.__package__ = child_stubs.PACKAGE
-            again = child_forms.guard(lambda: child_forms.execute(module, self.kernel_path))
+            module = load_module(self.kernel_path, self.kernel_path.stem, child_stubs.PACKAGE)
+            again = guard(lambda: execute(module, self.kernel_path))
             if again is not None:
                 self.note(
                     f"with placeholders for missing packages the file still fails: {type(again).__name__}: {again}"
                 )
         elif self.job.harness is not None:
-            module = sys.modules.get(self.kernel_path.stem, module)
+            module = sys.modules.get(module_name(self.job.kernel), module)
         result = child_static.run_static(module, self.recorder)
         if outcome.error is None:
             ending = {"status": "none"}
@@ -139,6 +153,12 @@ class Session:
         if self.job.harness:
             files[str(self.job.folder / self.job.harness)] = self.job.harness
         return files
+
+
+def _set_since(before: Mapping[str, str]) -> dict[str, str]:
+    """Variables set since, but for those that say how Python, Triton and the devices work: these are the sandbox's."""
+    now = {k: v for k, v in os.environ.items() if before.get(k) != v and not k.startswith(_OWN_VARIABLES)}
+    return {k: v for k, v in now.items() if len(v) <= _MAX_VARIABLE}
 
 
 def _user_files(job: Job) -> dict[str, str]:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox import jit_graph
+
 _ADDRESS_CALLS = ("load", "store", "make_block_ptr", "make_tensor_descriptor", "advance")
 _INTEGER_POINTER = re.compile(
     r"idx|ind(ex|ices)|_ids?\b|ids|seq_?len|lens?(_|$)|offs|table|_loc|loc_|mask|count|cu_|block_map|label|target", re.I
@@ -21,7 +23,6 @@ _FLAG = re.compile(
     r"^(is|has|use|with|do|apply|store|return|causal|transpose|enable)_?|^[A-Z_]*(CAUSAL|BIAS|MASK)$", re.I
 )
 _DTYPE_NAME = re.compile(r"dtype|_ty$|^ty", re.I)
-_MAX_LAYERS = 8
 _DEFAULT_BLOCK = 64
 _DEFAULT_DIM = 64
 
@@ -37,7 +38,8 @@ class Guess:
 
 
 def kernels_of(module: types.ModuleType) -> list[tuple[str, Any]]:
-    """Kernels of the file by name: JIT functions, with their tuners, that no other JIT function of it calls."""
+    """Kernels of the file by name: JIT functions, with their tuners, that no other JIT function of it calls and that
+    give no value."""
     found: dict[str, Any] = {}
     for name, value in vars(module).items():
         inner = jit_of(value)
@@ -47,18 +49,19 @@ def kernels_of(module: types.ModuleType) -> list[tuple[str, Any]]:
     for value in found.values():
         inner = jit_of(value)
         called |= {n.id for n in ast.walk(inner.parse()) if isinstance(n, ast.Name)} - {inner.__name__}
-    return [(name, value) for name, value in found.items() if name not in called]
+    return [(n, value) for n, value in found.items() if n not in called and not _gives_a_value(jit_of(value))]
+
+
+def _gives_a_value(fn: Any) -> bool:
+    """Whether it is a function for kernels to call: a kernel returns nothing."""
+    returned = [node.value for node in ast.walk(fn.parse()) if isinstance(node, ast.Return)]
+    return any(not (value is None or (isinstance(value, ast.Constant) and value.value is None)) for value in returned)
 
 
 def jit_of(value: Any) -> Any:
     """The JIT function inside tuners, heuristics and wrappers; None where there is none."""
-    from triton.runtime.jit import JITFunction
-
-    for _ in range(_MAX_LAYERS):
-        if isinstance(value, JITFunction):
-            return value
-        value = getattr(value, "fn", None)
-    return None
+    inner = jit_graph.unwrap(value)
+    return inner if jit_graph.is_jit(inner) else None
 
 
 def guesses(module: types.ModuleType, kernel: Any) -> Iterator[Guess]:
@@ -166,15 +169,13 @@ def _constants(module: types.ModuleType, kernel: Any, fn: Any) -> tuple[dict[str
     constants: dict[str, Any] = {}
     options: dict[str, Any] = {}
     heuristics: dict[str, Any] = {}
-    layer = kernel
-    while layer is not fn:
+    for layer in jit_graph.layers(kernel):
         if isinstance(layer, Autotuner) and layer.configs:
             config = layer.configs[0]
             constants.update(config.kwargs)
             options = {k: v for k, v in config.all_kwargs().items() if k not in config.kwargs and v is not None}
         elif isinstance(layer, Heuristics):
             heuristics.update(layer.values)
-        layer = layer.fn
     said = _launch_keywords(module, fn.__name__)
     for param in fn.params:
         if not param.is_constexpr or param.name in constants:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox import jit_graph
+
 _PLAIN = (int, float, str, bool, type(None))
 _PURE_CALLS = frozenset(("cdiv", "next_power_of_2", "min", "max", "len", "int", "abs"))
 _PURE_NODES = (
@@ -39,11 +41,9 @@ def repeated_launch(
 
     `own` are values that an autotuner or heuristic sets; `options` and `grid` are the recorded ones.
     """
-    innermost = kernel
-    while getattr(innermost, "fn", None) is not None and not hasattr(innermost, "arg_names"):
-        innermost = innermost.fn
     tree = ast.parse(Path(module.__file__).read_bytes())
-    spelled = spelled_launch(tree, vars(module), name, getattr(innermost, "arg_names", ()), place)
+    parameters = next((layer.arg_names for layer in jit_graph.layers(kernel) if hasattr(layer, "arg_names")), ())
+    spelled = spelled_launch(tree, vars(module), name, parameters, place)
     constants: Mapping[str, Any] = {}
     if spelled is not None:
         constants = spelled.constants

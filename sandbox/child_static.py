@@ -19,8 +19,8 @@ from typing import Any
 import torch
 
 from sandbox.child_executors import NoExecutor
-from sandbox.child_forms import guard
 from sandbox.child_launches import LaunchRecorder
+from sandbox.child_modules import guard
 from sandbox.child_signature import Guess, guesses, jit_of, kernels_of
 from sandbox.compiling import Compiled, CompileError, compile_signature
 

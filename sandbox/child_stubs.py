@@ -30,7 +30,7 @@ class Placeholder:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or name == "fn":  # it is nobody's decorator: `fn` is what one has decorated
             raise AttributeError(name)
         return _named(f"{self.__name__}.{name}", name)
 

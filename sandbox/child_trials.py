@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import os
 import random
-import sys
 import time
 import types
 from collections.abc import Callable, Collection, Mapping
@@ -29,6 +29,7 @@ from sandbox.child_driver import StandInDriver, run_once
 from sandbox.child_entries import EntryTracker
 from sandbox.child_executors import Stopwatch, executor
 from sandbox.child_inputs import CannotBuild, InputBuilder, Inputs, flatten
+from sandbox.child_modules import import_file
 from sandbox.child_orderings import Orderings
 from sandbox.child_spelled import is_module_launch, repeated_launch
 from sandbox.child_trial_launches import TrialRecorder, choose_config
@@ -192,19 +193,14 @@ class TrialRun:
         tree = ast.parse(source, str(path))
         skipped = set(self.stored.workload.skip_statements)
         launched = any(e.kind == "kernel" for e in self.stored.workload.entries)
-        tree.body = [
-            s for s in tree.body if statement_digest(s) not in skipped and not (launched and is_module_launch(s))
-        ]
+        kept = [s for s in tree.body if statement_digest(s) not in skipped and not (launched and is_module_launch(s))]
+        whole, tree.body = len(kept) == len(tree.body), kept
         digest = hashlib.sha256(source).hexdigest()
         self.channel.send("trial-source", {"sha256": digest, **(_device() if self.gpu else {})})
-        module = types.ModuleType(path.stem)
-        module.__file__ = str(path)
-        sys.modules[path.stem] = module
-        sys.path.insert(0, str(path.parent))
-        try:
-            exec(compile(tree, str(path), "exec", dont_inherit=True), module.__dict__)
-        except Exception as e:  # noqa: BLE001 - the program's own code: what it raises is an outcome
-            self.channel.send("trial-import", {"error": _describe(e, self.files)})
+        os.environ.update(self.stored.workload.environment)
+        module, error = import_file(path, self.job.kernel, None if whole else tree)
+        if error is not None:
+            self.channel.send("trial-import", {"error": _describe(error, self.files)})
             return None
         return module
 

@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from sandbox.assembly import statement_digest
 from sandbox.child_inputs import InputBuilder
+from sandbox.child_modules import import_file
 from sandbox.child_trials import callable_of
 from sandbox.variants import InputVariant
 from sandbox.workload import load_workload
@@ -39,11 +40,14 @@ def select(case: int) -> None:
 
 def load(source: Path) -> Any:
     """Import the program without its harness; returns the recorded call as a function of its receiver and arguments."""
+    global _module
     tree = ast.parse(source.read_bytes(), str(source))
-    tree.body = [s for s in tree.body if statement_digest(s) not in set(_stored.workload.skip_statements)]
-    _module.__name__, _module.__file__ = source.stem, str(source)
-    sys.modules[source.stem] = _module
-    exec(compile(tree, str(source), "exec", dont_inherit=True), _module.__dict__)
+    kept = [s for s in tree.body if statement_digest(s) not in set(_stored.workload.skip_statements)]
+    whole, tree.body = len(kept) == len(tree.body), kept
+    os.environ.update(_stored.workload.environment)
+    _module, error = import_file(source, _stored.workload.filename, None if whole else tree)
+    if error is not None:
+        raise error
 
     def call(receiver: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return callable_of(_entry, _module, receiver, _stored)(*args, **kwargs)

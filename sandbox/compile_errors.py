@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox import jit_graph
@@ -23,6 +23,9 @@ _MLIR_ERROR = re.compile(
 _VAGUE = "Failures have been detected while processing an MLIR pass pipeline"
 _TELLING = re.compile(r"error|warning|note:|fatal|assert", re.I)
 _ANY_ERROR = re.compile(r"^(?:<unknown>:\d+:\d+: |LLVM )?(?:error|ERROR|fatal error): (?P<message>.*)$", re.M)
+_ASSERTED = re.compile(r"Assertion `(?P<text>.*)' failed\.", re.M)
+_PASS = re.compile(r"Pipeline failed while executing \[`(?P<name>\w+)`")
+_PYTHON_WARNING = re.compile(r"(?:^|: )\w*Warning: ")
 _PTXAS_ERROR = re.compile(r"^ptxas .*?(?:error|fatal)\s*:\s*(?P<message>.*)$", re.M)
 _LOC = re.compile(r"^#loc(?P<id>\d*) = loc\((?P<body>.*)\)\s*$", re.M)
 _FILE_LOC = re.compile(r'"(?P<file>[^"]+\.py)":(?P<line>\d+):\d+')
@@ -104,16 +107,19 @@ def _frontend(error: Any, fns: list[Any]) -> tuple[str, Place | None]:
     place: Place | None = None
     message = ""
     current: BaseException | None = error
+    kind = type(error).__name__
     while current is not None:
         if isinstance(current, CompilationError):
             owner = next((f for f in fns if f.src == current.src), None)
             inner = owner is not None and (place is None or not jit_graph.in_triton(owner))
             if inner and isinstance(current.node, ast.AST):
                 place = jit_graph.place_in(owner, current.node)
-            message = current.error_message or message
+            message, kind = current.error_message or message, type(current).__name__
         else:
             message = _exception_text(current)
         current = current.__cause__
+    if not message:  # a static assertion without words
+        message = f"{kind}: {place.text}" if place is not None else kind
     message = _unquote(str(message))
     if missing := _NOT_IN_TRITON.fullmatch(message):
         return _of_another_triton(missing), jit_graph.place_of_attribute(fns, missing[2]) or place
@@ -164,10 +170,33 @@ def _said(log: str) -> tuple[str, re.Match[str] | None]:
     for pattern in (_ANY_ERROR, _PTXAS_ERROR):
         if match := pattern.search(log):
             return match["message"].strip(), None
+    if said := _pass_failure(log):
+        return said, None
     if match := _MLIR_ERROR.search(log):
         return match["message"].strip(), match
-    lines = [line for line in log.splitlines() if line.strip()]
+    lines = list(_without_warnings(log))
     return (lines[-1].strip() if lines else ""), None
+
+
+def _pass_failure(log: str) -> str:
+    """Which pass of the compiler failed, with the assertion it failed on; empty where neither is said."""
+    asserted, within = _ASSERTED.search(log), _PASS.search(log)
+    if asserted is None and within is None:
+        return ""
+    where = f"the compiler's pass {within['name']}" if within is not None else "the compiler"
+    if asserted is None:
+        return f"{where} failed"
+    words = "".join(re.findall(r'"([^"]*)"', asserted["text"])) or asserted["text"]
+    return f"{where} failed an assertion of its own: {' '.join(words.split())}"
+
+
+def _without_warnings(log: str) -> Iterator[str]:
+    """The lines of a log that are not Python's warnings, each of which may quote a line of source after it."""
+    warned = False
+    for line in log.splitlines():
+        quoted, warned = warned and line.startswith("  "), bool(_PYTHON_WARNING.search(line))
+        if line.strip() and not warned and not quoted:
+            yield line
 
 
 def _lowering(text: str, log: str, fns: list[Any], texts: Mapping[str, str]) -> tuple[str, Place | None]:

@@ -19,7 +19,7 @@ from sandbox.compile_cache import CompileCache
 from sandbox.target import Target
 
 DEFAULT_TIMEOUT_S = 180.0
-_FORMAT = 3
+_FORMAT = 4
 """Raise when the meaning of a cached entry changes."""
 
 ErrorKind = Literal[

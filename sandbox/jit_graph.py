@@ -13,6 +13,9 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+_MAX_LAYERS = 16
+"""Autotuner, heuristics and a project's own decorators, one around the other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -31,11 +34,19 @@ def is_jit(value: object) -> bool:
     return isinstance(value, JITFunction)
 
 
-def unwrap(value: Any) -> Any:
-    """The JIT function inside autotuners and heuristics."""
-    while not is_jit(value) and hasattr(value, "fn"):
+def layers(value: Any) -> Iterator[Any]:
+    """`value`, what it wraps as its `fn`, and so on. Ends, also where an object has every attribute one asks for."""
+    for _ in range(_MAX_LAYERS):
+        yield value
+        if is_jit(value) or getattr(value, "fn", None) is None:
+            return
         value = value.fn
-    return value
+
+
+def unwrap(value: Any) -> Any:
+    """The JIT function inside autotuners and heuristics; else the innermost of what `value` wraps."""
+    *_, innermost = layers(value)
+    return innermost
 
 
 def reachable(fn: Any) -> list[Any]:

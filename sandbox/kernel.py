@@ -33,7 +33,8 @@ _SUFFIXES = {
 class Kernel:
     """A source file, unmodified or rewritten, with the companions it imports or includes.
 
-    `source` is the text of `filename` (a base name such as `gemm.py`); `companions` maps relative POSIX paths to texts.
+    `source` is the text of `filename`: a base name such as `gemm.py`, or for a file in a Python package its POSIX path
+    from the folder that holds the package, `mathlib/gemm.py`. `companions` maps such paths to texts.
     Two kernels with the same `digest` are the same program.
     """
 
@@ -62,7 +63,8 @@ class Kernel:
             path = folder / PurePosixPath(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        path = folder / self.filename
+        path = folder / PurePosixPath(self.filename)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.source, encoding="utf-8")
         return path
 
@@ -81,6 +83,8 @@ def language_of(filename: str) -> Language:
 
 def load_kernel(path: Path, companions: Mapping[str, str] | None = None) -> Kernel:
     """Read a kernel file; raises `InputError` when it is missing, too large, not UTF-8 text or not parseable Python."""
+    if path.is_dir():
+        raise InputError("it is a folder.", file=path, remedy="Give the kernel's own file.")
     if not path.is_file():
         raise InputError("there is no such file.", file=path, remedy="Check the path.")
     if path.stat().st_size > MAX_SOURCE_BYTES:

@@ -125,6 +125,7 @@ def replay(
         "entries": [_entry_job(workload, e, inputs) for e in wanted],
         "storages": [_STORAGE.dump_python(by_id[n], mode="json") for n in needed if n in by_id],
         "skip": list(workload.skip_statements),
+        "environment": dict(workload.environment),
         "want_inputs": want_inputs,
         "inputs": {"distribution": inputs.distribution, "seed": inputs.seed, "cast": inputs.cast},
     }

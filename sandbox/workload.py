@@ -336,6 +336,8 @@ class Workload:
     seed: int = 0
     distribution: str = "recorded"
     scale: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the harness set: the file may need them where it is imported."""
     notes: tuple[str, ...] = ()
     format: int = FORMAT
 

@@ -12,6 +12,7 @@ from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from sandbox.compile_cache import CompileCache
+from sandbox.compile_errors import from_exception
 from sandbox.compiling import Compiled, CompileError, compile_launch, compile_signature, pack, specialize, unpack
 from sandbox.target import Target, load_target
 
@@ -185,6 +186,53 @@ def test_pass_failure_names_the_operation(cache: CompileCache) -> None:
     assert error.kind == "lowering" and "DotScaleOp" in error.message
     assert error.source_line == 'acc = tl.dot_scaled(x, u, "e2m1", y, u, "e2m1")'
     assert isinstance(compile_launch(mx, args, {"N": 32}, GFX950, cache=cache), Compiled)
+
+
+@triton.jit
+def one_of_three(out, a, b, c, n, N: tl.constexpr):
+    y = tl.program_id(1)
+    if y == 0:
+        source = a
+    elif y == 1:
+        source = b
+    else:
+        source = c
+    i = tl.arange(0, N)
+    tl.store(out + y * n + i, tl.load(source + i, mask=i < n), mask=i < n)
+
+
+def test_a_pass_that_fails_an_assertion_is_named_with_it(cache: CompileCache) -> None:
+    error = failure(one_of_three, (*(torch.zeros(96) for _ in range(4)), 32), {"N": 32}, GFX942, cache)
+    said = "the compiler's pass TritonAMDGPUCanonicalizePointers failed an assertion of its own: expected then fat ptr"
+    assert error.kind == "lowering" and error.message.startswith(said)
+
+
+def test_a_warning_is_not_the_reason_of_a_failure() -> None:
+    """As Python writes them beside what the compiler says: with the line they are about, and with advice."""
+    log = (
+        "/work/k.py:42: UserWarning: Logical operators 'and' and 'or' are deprecated\n  mask = i < n and i >= 0\n"
+        "UserWarning: Enable tracemalloc to get the object allocation traceback\n"
+    )
+    said = "Implicit conversion of CUDA __nv_rsqrtf device function has been dropped"
+    assert from_exception(RuntimeError(said), scale, log=log).message == f"RuntimeError: {said}"
+    ended = from_exception(RuntimeError("PassManager::run failed"), scale, log=f"{log}out of registers\n")
+    assert ended.message == "out of registers (RuntimeError: PassManager::run failed)"
+
+
+@triton.jit
+def at_most(N: tl.constexpr, M: tl.constexpr):
+    tl.static_assert(N <= M)
+
+
+@triton.jit
+def asserts(x, N: tl.constexpr):
+    at_most(N, 16)
+    tl.store(x + tl.arange(0, N), 0.0)
+
+
+def test_a_static_assertion_without_words_is_quoted(cache: CompileCache) -> None:
+    error = failure(asserts, (torch.zeros(32),), {"N": 32}, GFX942, cache)
+    assert error.message == "CompileTimeAssertionFailure: tl.static_assert(N <= M)"
 
 
 @triton.jit

@@ -47,6 +47,8 @@ def test_bad_input_is_one_sentence_with_place_and_remedy(data: bytes, name: str,
 
 
 def test_missing_and_oversized_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it is a folder"):
+        load_kernel(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         load_kernel(tmp_path / "none.py")
     big = tmp_path / "big.py"

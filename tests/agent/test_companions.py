@@ -70,3 +70,36 @@ def test_a_candidate_brings_its_own_modules_and_else_has_those_of_its_baseline(t
     candidate = load_candidate(tmp_path / "out" / "patched.py", baseline)
     assert (candidate.filename, candidate.source) == ("k.py", "import first, second\n# faster\n")
     assert candidate.companions == {"first.py": "a = 1\n", "second.py": "b = 2\n"}
+
+
+def test_a_file_in_a_package_is_named_from_where_the_package_lies(tmp_path: Path) -> None:
+    """Its package comes whole, with what it reads by name; the rest of the checkout only where it is imported."""
+    write(
+        tmp_path,
+        {
+            "lib/__init__.py": "from .ops import k\n",
+            "lib/ops/__init__.py": "",
+            "lib/ops/k.py": "from ..base import x\nimport near, shared\n",
+            "lib/ops/types.py": "",
+            "lib/base.py": "x = 1\n",
+            "lib/by_name.py": "",
+            "lib/configs/tuned.yaml": "block: 64\n",
+            "lib/.git/hook.py": "",
+            "shared.py": "",
+            "unrelated.py": "",
+        },
+    )
+    kernel = load_with_companions(tmp_path / "lib" / "ops" / "k.py")
+    assert kernel.filename == "lib/ops/k.py"
+    inside = ["__init__.py", "base.py", "by_name.py", "configs/tuned.yaml", "ops/__init__.py", "ops/types.py"]
+    assert sorted(kernel.companions) == [*(f"lib/{n}" for n in inside), "shared.py"]
+    write(tmp_path / "out", {"k.py": "from ..base import x\nimport near\n# faster\n", "near.py": ""})
+    candidate = load_candidate(tmp_path / "out" / "k.py", kernel)
+    assert candidate.filename == "lib/ops/k.py"
+    assert candidate.companions == {**kernel.companions, "lib/ops/near.py": ""}
+
+
+def test_of_a_large_package_comes_what_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"lib/__init__.py": "", "lib/k.py": "from .a import x\n", "lib/a.py": "x = 1\n", "lib/b.py": ""})
+    monkeypatch.setattr(companions, "MAX_FILES", 3)
+    assert sorted(load_with_companions(tmp_path / "lib" / "k.py").companions) == ["lib/__init__.py", "lib/a.py"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -171,3 +172,21 @@ def test_what_waits_for_a_clock_is_named() -> None:
     found = Found(Candidate(request.kernel), start, None, (), (), waiting)
     said = conclude(start, found, TARGET, request.options.require).summary
     assert said.endswith("Untried without a GPU's clock: config-retune.") and "no skill applies" not in said
+
+
+def test_a_library_that_a_file_beside_brings_in_is_named() -> None:
+    beside = {
+        "a.py": "from triton.language.extra.cuda import libdevice\n",
+        "lib/k/utils.py": "import triton\n\nfrom triton.language.extra.cuda import libdevice\n",
+        "lib/k/other.py": "# triton.language.extra.cuda\n",
+    }
+    request = make_request()
+    kernel = replace(request.kernel, filename="lib/k/gelu.py", source="from .utils import tanh\n", companions=beside)
+    failure = Failure("gelu", "Implicit conversion of CUDA __nv_tanhf device function has been dropped", 9)
+    start = Measurement(kernel, Facts({}), (failure,))
+    found = Found(Candidate(kernel), start, None, (), (), ())
+    said = conclude(start, found, TARGET, request.options.require).summary
+    assert "lib/k/utils.py line 3 imports CUDA's library, and edits are made to gelu.py only" in said
+    alone = replace(start, kernel=replace(kernel, companions={}))
+    said = conclude(alone, found, TARGET, request.options.require).summary
+    assert said.endswith("No skill repairs this kind of failure.")

@@ -354,6 +354,20 @@ def test_static_mode_compiles_without_a_harness():
     assert any("placeholders" in note for note in taken.notes)
 
 
+def test_what_has_every_attribute_is_no_endless_decorator():
+    """A kernel that does not build names everything it reaches; a placeholder among it, or a proxy, ends the walk."""
+    read = "tl.load(x_ptr + i, mask=i < n)"
+    head = HEAD.replace("import torch\n", "import torch\nfrom some_serving_engine.ops import cast\n")
+    taken = of("", head=head.replace(read, f"cast({read}, 1)"), compile=True, limits=Limits(wall_s=60))
+    assert "some_serving_engine" in taken.outcome.exception
+    assert taken.launches and not any(c.ok for launch in taken.launches for c in launch.compiles)
+    proxy = "class Proxy:\n    def __getattr__(self, name):\n        return Proxy()\n\nproxy = Proxy()\n"
+    head = HEAD.replace("@triton.jit", f"{proxy}\n@triton.jit", 1).replace(read, f"proxy({read})")
+    taken = of("", head=head, compile=True, limits=Limits(wall_s=60))
+    assert taken.outcome.status == "none", taken.outcome
+    assert taken.launches and not any(c.ok for launch in taken.launches for c in launch.compiles)
+
+
 def test_two_buffers_of_equal_contents_are_two_pieces_of_memory():
     taken = of(
         """

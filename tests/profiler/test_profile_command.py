@@ -109,7 +109,7 @@ def test_candidates_stand_beside_the_file_on_one_roofline(file: Path, capsys: py
 def test_text_names_bottlenecks_and_where_the_roofline_is(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(["profile", str(file), "--target", "gfx942", "--kernel", "scatter", "--out", "p"]) == 0
     said = capsys.readouterr()
-    assert "scatter: 1 launches, grid 12x1x1" in said.out and "atomics" in said.out and "too_wide" not in said.out
+    assert "scatter: 1 launch, grid 12x1x1" in said.out and "atomics" in said.out and "too_wide" not in said.out
     assert "p/roofline.svg" in said.err.replace("\n", "")
 
 
