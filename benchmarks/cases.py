@@ -42,6 +42,7 @@ def read(name, path):
     return module
 
 def load(source):
+    sys.path.insert(0, str(source.parent))
     sys.path.append({folder!r})
     if str(source.parent) == {harnesses!r}:
         return read(source.stem, source)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from sandbox import jit_graph
 from sandbox.child_driver import run_once
 from sandbox.child_launches import LaunchRecorder, StandInKernel, Surroundings, bind
 
@@ -112,17 +113,19 @@ def _choose(recorder: LaunchRecorder, tuner: Any, args: tuple[Any, ...], kwargs:
     """The first config that fits the target, else the first; nothing is timed. Every config goes into the record.
 
     Configs with more threads than a workgroup may have are tried even after one that fits: a GPU's tuner meets them.
+    When the first fail alike the others are not tried, except where the kernel itself may refuse a config.
     """
     configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else list(tuner.configs)
     records: list[dict[str, Any]] = []
     index: int | None = None
     failures: list[str] = []
     deadline = time.monotonic() + recorder.limits.compile_s
+    picky = any("static_assert" in getattr(fn, "src", "") for fn in jit_graph.reachable(jit_graph.unwrap(tuner)))
     around = recorder.now
     try:
         for i, config in enumerate(configs):
             fits = reason = limit = shape = None
-            hopeless = len(failures) >= _MAX_SAME_FAILURES and len(set(failures)) == 1
+            hopeless = not picky and len(failures) >= _MAX_SAME_FAILURES and len(set(failures)) == 1
             wanted = index is None or _is_too_wide(recorder, config)
             if recorder.compile and wanted and not hopeless and time.monotonic() < deadline:
                 recorder.now = Surroundings(probe=True)

@@ -140,8 +140,7 @@ class Session:
         self._clock = (CpuClock if self._device == "cpu" else DeviceClock)(request["flush_bytes"])
         source = Path(request["source"])
         self._digest = hashlib.sha256(source.read_bytes()).hexdigest()
-        sys.path.insert(0, str(source.parent))
-        self._entry: Any = inputs.load(source) if hasattr(inputs, "load") else _load(source, source.stem)
+        self._entry: Any = inputs.load(source) if hasattr(inputs, "load") else _load_beside(source)
         for part in [p for p in str(request["entry"]).split(".") if p]:
             self._entry = getattr(self._entry, part)
         self._arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
@@ -300,6 +299,12 @@ def _tensors(place: str, value: object) -> Iterator[tuple[str, Any]]:
             yield from _tensors(f"{place}.{i}", item)
     elif hasattr(value, "untyped_storage"):
         yield place, value
+
+
+def _load_beside(source: Path) -> types.ModuleType:
+    """The program, which may import what lies beside it."""
+    sys.path.insert(0, str(source.parent))
+    return _load(source, source.stem)
 
 
 def _load(path: Path, name: str) -> types.ModuleType:

@@ -14,9 +14,11 @@ from agent.events import Progress
 from agent.job import JobRequest, Options
 from agent.orchestrator import optimize
 from agent.verify import verify
+from sandbox.benchmark import TimingPlan
 from sandbox.capture import capture
 from sandbox.errors import InputError
 from sandbox.target import load_target
+from sandbox.timed import CallTimer, RecordedCall
 
 ROWS = """
 import torch
@@ -88,7 +90,9 @@ def test_what_the_search_found_is_found_again(tmp_path: Path, source: str, level
     assert said in report.summary.lower() and found.speed.level in (level, "counted")
 
 
-def test_a_file_of_a_package_is_judged_as_its_package_uses_it(tmp_path: Path) -> None:
+def test_a_file_of_a_package_is_judged_and_timed_as_its_package_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Relative imports, a package that imports the file itself, a sibling named like a module of Python's."""
     body = ROWS[: ROWS.index("def run(")].replace(
         "import triton.language as tl", "import triton.language as tl\n\nfrom .types import EPS"
@@ -119,6 +123,18 @@ def test_a_file_of_a_package_is_judged_as_its_package_uses_it(tmp_path: Path) ->
         assert edited != body
         candidate.write_text(edited)
         assert verify(request, load_candidate(candidate, kernel), Progress()).verdict == wanted
+    recorded = capture(kernel, load_target("gfx950"), harness=request.harness, executor="interpreter").stored
+    monkeypatch.setenv("TRITON_INTERPRET", "1")  # stands for a device
+    plan = TimingPlan(rounds=12, device="cpu", warmup_calls=1, warmup_s=0.0, flush_bytes=1 << 20)
+    for edited, wrong in (
+        (body.replace("x / tl", "2 * x / tl"), True),
+        (body.replace("at, y,", "at, y + 0.0,"), False),
+    ):
+        timer = CallTimer(recorded, [RecordedCall(0)], plan)
+        candidate.write_text(edited)
+        calls = timer.time(kernel, load_candidate(candidate, kernel))
+        timer.close()
+        assert bool(calls[0].timing.wrong_results) == wrong
 
 
 def test_the_harness_may_import_the_file_by_a_folder_set_the_environment_and_launch_other_kernels(

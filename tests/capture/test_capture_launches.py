@@ -172,6 +172,19 @@ def scale_kernel""",
     assert "32 warps x 64 lanes = 2048 threads per workgroup > 1024" in launch.autotune.configs[2].reason
 
 
+def test_configs_that_the_kernel_itself_refuses_do_not_speak_for_the_others():
+    head = HEAD.replace(
+        "@triton.jit\ndef scale_kernel",
+        """@triton.autotune(configs=[triton.Config({"BLOCK": b}) for b in (16, 16, 16, 16, 64)], key=["n"])
+@triton.jit
+def scale_kernel""",
+    ).replace("BLOCK: tl.constexpr):", "BLOCK: tl.constexpr):\n    tl.static_assert(BLOCK >= 64, 'too small')")
+    head = head.replace(", BLOCK=64)", ")").replace("(triton.cdiv(x.numel(), 64),)", "(4,)")
+    (launch,) = of("scale(torch.ones(256, device='cuda'))", head=head, compile=True).launches
+    assert "static_assert" in head and launch.autotune.index == 4
+    assert [c.fits for c in launch.autotune.configs] == [False] * 4 + [True]
+
+
 def test_autograd_belongs_to_the_forward_call():
     taken = of(
         """
