@@ -55,6 +55,18 @@ TRIALS = {
         for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
             results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
     """,
+    "pointer_choice/an_expression": """
+        for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
+            results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
+    """,
+    "pointer_choice/where": """
+        for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
+            results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
+    """,
+    "pointer_choice/where_of_blocks": """
+        for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
+            results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
+    """,
     "gqa_accumulate/query_heads": """
         q, do = torch.randn(2, 4, 70, 16)
         k, v = torch.randn(2, 2, 70, 16)

@@ -1,4 +1,4 @@
-"""An if/elif/else that chooses pointers becomes one if after the other, or chooses addresses as integers."""
+"""Branches that choose pointers become one if after the other, or choose addresses as integers; so do expressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.kernel import Kernel
 from sandbox.target import Target
 from skills.edit import Edit, apply_edits, indentation, insert_after_block, insert_before, replace, tl_name
 from skills.facts import Facts
-from skills.idioms import assignments, names_in
+from skills.idioms import assignments, names_in, tl_call
 from skills.skill import Refusal, Site
 from skills.triton_source import JitFunction, TritonSource, dotted_name, parse_triton, walk
 
@@ -43,9 +43,10 @@ def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusa
         return
     pointers = {name: next(iter(found)) for name, found in facts.pairs("launch.pointer_dtypes").items()}
     chains = [chain for chain in _chains(function) if _chosen(source, function, chain, pointers)]
-    if not chains:
+    choices = [chain.node for chain in chains] + [node for node, _ in _expressions(source, function, pointers)]
+    if not choices:
         return
-    line, known = source.line(chains[0].node), " ".join(f"{n}={dtype}" for n, dtype in sorted(pointers.items()))
+    line, known = min(map(source.line, choices)), " ".join(f"{n}={dtype}" for n, dtype in sorted(pointers.items()))
     if any(_is_plain(chain) for chain in chains):
         yield Site(line, _ONE_BY_ONE, function.name, {"form": _ONE_BY_ONE, "pointers": known})
     yield Site(line, _INTEGERS, function.name, {"form": _INTEGERS, "pointers": known})
@@ -65,6 +66,9 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
             edits += _as_integers(source, chain, chosen)
         elif chosen and _is_plain(chain):
             edits.append(_one_by_one(source, chain))
+    if site.variant["form"] == _INTEGERS:
+        for node, base in _expressions(source, function, pointers):
+            edits += _as_integer(source, node, base)
     return apply_edits(kernel, source, edits)
 
 
@@ -138,6 +142,53 @@ def _base(source: TritonSource, function: JitFunction, value: cst.CSTNode, point
     return follow(value)
 
 
+def _expressions(
+    source: TritonSource, function: JitFunction, pointers: dict[str, str]
+) -> Iterator[tuple[cst.BaseExpression, str]]:
+    """Every `a if condition else b` and `tl.where(condition, a, b)`, the outermost of nested ones, that chooses between
+    pointers of one type and different bases; each with one of the bases."""
+    inner: set[cst.CSTNode] = set()
+    for node in walk(function.node.body):
+        if not isinstance(node, cst.BaseExpression) or not _arms(source, node) or node in inner:
+            continue
+        inner.update(n for leaf in _arms(source, node) for n in walk(leaf) if _arms(source, n))
+        bases = [_base(source, function, leaf, pointers) for leaf in _leaves(source, node)]
+        known = [base for base in bases if base is not None]
+        if len(known) == len(bases) and len({pointers[base] for base in known}) == 1 < len(set(known)):
+            yield node, known[0]
+
+
+def _arms(source: TritonSource, node: cst.CSTNode) -> tuple[cst.BaseExpression, ...]:
+    """What an expression chooses between; nothing for any other node."""
+    if isinstance(node, cst.IfExp):
+        return node.body, node.orelse
+    call = tl_call(source, node, "where")
+    return (call.args[1].value, call.args[2].value) if call is not None and len(call.args) == 3 else ()
+
+
+def _leaves(source: TritonSource, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    arms = _arms(source, node)
+    if not arms:
+        yield node
+    for arm in arms:
+        yield from _leaves(source, arm)
+
+
+def _as_integer(source: TritonSource, node: cst.BaseExpression, base: str) -> Iterator[Edit]:
+    """The choice between addresses as integers, and a pointer again of what was chosen."""
+    for leaf in _leaves(source, node):
+        yield replace(source, leaf, _integer(source, leaf))
+    start, end = source.span(node)
+    bare = isinstance(node, cst.IfExp)
+    yield Edit(start, start, "(" if bare else "")
+    yield Edit(end, end, f"{')' if bare else ''}.to({base}.dtype, bitcast=True)")
+
+
+def _integer(source: TritonSource, address: cst.BaseExpression) -> str:
+    text = source.code(address)
+    return f"{text if isinstance(address, cst.Name) else f'({text})'}.to({tl_name(source)}.uint64, bitcast=True)"
+
+
 def _is_plain(chain: _Chain) -> bool:
     """Branches of nothing but assignments of the same names, none of which is read in the chain; an `elif`, an `else`,
     and conditions that may be asked in any order."""
@@ -179,18 +230,17 @@ def _lines_of(source: TritonSource, body: cst.IndentedBlock) -> str:
 
 def _as_integers(source: TritonSource, chain: _Chain, chosen: dict[str, str]) -> Iterator[Edit]:
     """The address as an integer within the branches, and a pointer again behind them."""
-    tl = tl_name(source)
     for body in chain.bodies:
         for name, value in (_assigned_in(body) or {}).items():
             if name in chosen:
-                text = source.code(value)
-                text = text if isinstance(value, cst.Name) else f"({text})"
-                yield replace(source, value, f"{text}.to({tl}.uint64, bitcast=True)")
+                yield replace(source, value, _integer(source, value))
     complete = [n for n in chosen if all(n in (_assigned_in(body) or {}) for body in chain.bodies)]
     open_ended = len(chain.bodies) == len(chain.tests)
     before = [n for n in chosen if open_ended or n not in complete]
     if before:
-        yield insert_before(source, chain.node, [f"{n} = {n}.to({tl}.uint64, bitcast=True)" for n in before])
+        yield insert_before(
+            source, chain.node, [f"{n} = {n}.to({tl_name(source)}.uint64, bitcast=True)" for n in before]
+        )
     yield insert_after_block(
         source, chain.node, [f"{n} = {n}.to({base}.dtype, bitcast=True)" for n, base in chosen.items()]
     )

@@ -1,0 +1,20 @@
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def pick_kernel(bank_ptr, prefix_ptr, out_ptr, banks, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    bank = tl.program_id(1)
+    offs = tl.arange(0, BLOCK)
+    ahead = bank < banks
+    at = tl.where(ahead, (bank_ptr + row * stride + bank * n + offs).to(tl.uint64, bitcast=True), tl.where(row > 0, (prefix_ptr + row * n + offs).to(tl.uint64, bitcast=True), (prefix_ptr + offs).to(tl.uint64, bitcast=True))).to(bank_ptr.dtype, bitcast=True)
+    x = tl.load(at, mask=offs < n)
+    tl.store(out_ptr + (row * (banks + 1) + bank) * n + offs, x, mask=offs < n)
+
+
+def pick(bank, prefix):
+    rows, banks, n = bank.shape
+    out = bank.new_empty(rows, banks + 1, n)
+    pick_kernel[(rows, banks + 1)](bank, prefix, out, banks, bank.stride(0), n, BLOCK=256)
+    return out
