@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from agent.candidate import Failure, Measurement
 from agent.events import Progress
@@ -65,6 +65,7 @@ def take_baseline(request: JobRequest, progress: Progress) -> Baseline:
             *_assumed_configs(launches),
             *_passed_over_notes(launches, request.target),
             *_imported_notes(request.kernel),
+            *_elsewhere_notes(request.kernel, launches),
         ),
         versions=dict(taken.workload.versions),
         suggested_harness=taken.suggested_harness,
@@ -343,6 +344,18 @@ def _assumed_configs(launches: Sequence[Launch]) -> Iterator[str]:
             values = {**{n: v.value for n, v in config.kwargs.items()}, **config.options}
             words = ", ".join(f"{n}={v}" for n, v in values.items() if v is not None)
             yield f"{launch.kernel} is autotuned over {len(tuned.configs)} configs; assumed as baseline: {words}"
+
+
+def _elsewhere_notes(kernel: Kernel, launches: Sequence[Launch]) -> Iterator[str]:
+    """Kernels that the file launches and that lie in another one, perhaps one that was written at run time."""
+    places: dict[str, dict[str, None]] = defaultdict(dict)
+    for launch in launches:
+        if launch.file != kernel.filename:
+            places[launch.file][launch.kernel] = None
+    for place, names in places.items():
+        lies = "lies" if len(names) == 1 else "lie"
+        name = PurePosixPath(place).name if PurePosixPath(place).is_absolute() else place
+        yield f"{', '.join(names)}, launched here, {lies} in {name}: edits are made to {kernel.filename} only"
 
 
 def _imported_notes(kernel: Kernel) -> Iterator[str]:

@@ -20,10 +20,11 @@ from agent.candidate import (
 )
 from agent.job import Outcome, Requirement
 from agent.search import Found
-from sandbox.kernel import Kernel
+from sandbox.kernel import Kernel, Language
 from sandbox.target import Target
 from sandbox.verdict import Accepted, Correctness, NoGain, Speed
 from skills.skill import Refusal
+from skills.triton_source import parse_triton
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def conclude(start: Measurement, found: Found, target: Target, require: Requirem
         return Conclusion(Outcome.INCONCLUSIVE, _unshown_summary(unshown, target), None, unshown)
     if not start.builds:
         return Conclusion(Outcome.REFUSED, _refusal(start, found.refusals, target), None)
-    return Conclusion(Outcome.NOTHING, _nothing(found, target), None)
+    return Conclusion(Outcome.NOTHING, _nothing(start.kernel, found, target), None)
 
 
 def _missing(verdict: Accepted, require: Requirement) -> str:
@@ -171,7 +172,7 @@ def _timed(found: Found) -> str:
     return f", {len(devices)} of them timed on {devices[0]}" if devices else ""
 
 
-def _nothing(found: Found, target: Target) -> str:
+def _nothing(kernel: Kernel, found: Found, target: Target) -> str:
     tried = len(found.attempts)
     waiting = [u.origin for u in found.unmatched if u.reason in (NEEDS_CLOCK, NEEDS_CLOCK_OF_TARGET)]
     foreign = any(u.reason == NEEDS_CLOCK_OF_TARGET for u in found.unmatched)
@@ -182,4 +183,8 @@ def _nothing(found: Found, target: Target) -> str:
         edits = "1 edit was" if tried == 1 else f"{tried} edits were"
         return f"Nothing better was found for {target.arch}: {edits} tried{_timed(found)}.{later}"
     reason = "nothing that shows without running it" if waiting else "no skill applies to this file"
+    if kernel.language is Language.TRITON and not parse_triton(kernel).functions:
+        reason = (
+            f"{PurePosixPath(kernel.filename).name} holds no kernel itself; give the file that holds what it launches"
+        )
     return f"Nothing to change for {target.arch}: {reason}.{later}"

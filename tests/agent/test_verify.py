@@ -275,3 +275,48 @@ def test_a_file_of_a_package_needs_no_harness_and_its_package_only_where_it_impo
         request = JobRequest(kernel, load_target("gfx950"), "lib/rows.py", file.read_bytes())
         candidate.write_text(source.replace("x / tl", "2 * x / tl"))
         assert verify(request, load_candidate(candidate, kernel), Progress()).verdict == "Incorrect"
+
+
+MADE = '''
+import importlib.util
+import tempfile
+from pathlib import Path
+
+import torch
+
+TEXT = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def made(x, y, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + offs, tl.load(x + offs, mask=offs < n) * 2, mask=offs < n)
+"""
+
+
+def run(x):
+    path = Path(tempfile.mkdtemp()) / "made_up.py"
+    path.write_text(TEXT)
+    spec = importlib.util.spec_from_file_location("made_up", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    y = torch.empty_like(x)
+    module.made[(4,)](x, y, x.numel(), BLOCK=256)
+    return y
+
+
+if __name__ == "__main__":
+    x = torch.randn(1000, device="cuda")
+    assert torch.equal(run(x), 2 * x)
+'''
+
+
+def test_kernels_that_a_file_writes_elsewhere_are_said_to_lie_there(tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(MADE)
+    options = Options(executor="interpreter", seed=3)
+    request = JobRequest(load_with_companions(file), load_target("gfx950"), "f.py", file.read_bytes(), options=options)
+    report = optimize(request, tmp_path / "out", Progress())
+    assert report.outcome == "nothing" and "f.py holds no kernel itself" in report.summary, report.summary
+    assert "made, launched here, lies in made_up.py: edits are made to f.py only" in report.baseline.notes
