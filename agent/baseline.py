@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -312,7 +313,9 @@ def _remedy(exception: str) -> str:
         return "Give the file where it lies in its package, a folder with __init__.py, with a --harness that calls it."
     missing = re.search(r"No module named '([^']+)'", exception)
     if missing is not None:
-        top = missing[1].partition(".")[0]
+        top, _, below = missing[1].partition(".")
+        if below and importlib.util.find_spec(top) is not None:
+            return f"The installed {top} has no such module: change the import, or install a {top} that has it."
         return f"Install {top} for Wavesmith's Python, or give the file in a checkout of {top} with a --harness."
     return "Make it run where it was written for, or give a file that calls the kernel with --harness."
 

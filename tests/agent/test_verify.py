@@ -245,6 +245,7 @@ def test_what_a_tuner_of_the_users_own_only_times_is_passed_over(
         ("import torch\n", "no Triton kernel was launched, and none is defined"),
         ("import os\nos._exit(3)\n", "it launched no kernel: the process ended with status 3"),
         (HELPER, "no Triton kernel was launched, and none is defined"),
+        (f"import triton.ops\n{HELPER}", "No module named 'triton.ops'.*The installed triton has no such module"),
         (f"from .lib import x\n{HELPER}", "attempted relative import.*Give the file where it lies in its package"),
         (f"import served_models.ops\n{HELPER}", "served_models.*Install served_models"),
     ],
