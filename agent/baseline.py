@@ -197,12 +197,12 @@ class _Argument:
 def _passed_over(launches: Sequence[Launch], target: Target) -> frozenset[int]:
     """Launches that only a timing made, of a config that the target cannot launch, where the kernel was launched with
     another afterwards: a tuner of the user's own passes over what is out of resources, as Triton's does."""
-    fits = {launch.kernel for launch in launches if not launch.benchmark and not _limits(launch, target)}
+    fits = {launch.kernel for launch in launches if not launch.benchmark and not _breaks_a_limit(launch, target)}
     timed = [launch for launch in launches if launch.benchmark and launch.kernel in fits]
-    return frozenset(launch.index for launch in timed if _limits(launch, target))
+    return frozenset(launch.index for launch in timed if _breaks_a_limit(launch, target))
 
 
-def _limits(launch: Launch, target: Target) -> bool:
+def _breaks_a_limit(launch: Launch, target: Target) -> bool:
     """Whether it compiles for the target, but breaks a limit of a launch there."""
     return any(r.arch == target.arch and r.ok and not r.launches for r in launch.compiles)
 

@@ -60,18 +60,24 @@ def guard(call: Callable[[], Any]) -> BaseException | None:
     return None
 
 
-def import_file(path: Path, filename: str, tree: Any = None) -> tuple[types.ModuleType, BaseException | None]:
+def import_file(
+    path: Path, filename: str, leave_out: Callable[[ast.stmt], bool] = lambda statement: False
+) -> tuple[types.ModuleType, BaseException | None]:
     """The file as a module under its own name, and what its code raised.
 
-    `tree` is what is run where that is not the whole file. A file that imports from its own package comes after the
-    package; one that imports the whole file has made the module.
+    Statements of the module that `leave_out` names are not run. A file that imports from its own package comes after
+    the package; one that imports the whole file has made the module.
     """
     add_paths(path, filename)
     name = module_name(filename)
     package = name.rpartition(".")[0]
-    if package and _imports_from(ast.parse(path.read_bytes()), package.partition(".")[0]):
+    tree = ast.parse(path.read_bytes(), str(path))
+    needs_package = package and _imports_from(tree, package.partition(".")[0])
+    kept = [statement for statement in tree.body if not leave_out(statement)]
+    whole, tree.body = len(kept) == len(tree.body), kept
+    if needs_package:
         failed = guard(lambda: importlib.import_module(package))  # the file's own import of it says why
-        made = sys.modules.get(name) if failed is None and tree is None else None
+        made = sys.modules.get(name) if failed is None and whole else None
         if made is not None:
             return made, None
     module = load_module(path, name, package)

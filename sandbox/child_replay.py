@@ -7,7 +7,6 @@ never judged here.
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 import traceback
@@ -67,10 +66,8 @@ def _import(session: Session, skip: frozenset[str]) -> Any:
     """The file as a module under its own name. An exception after the definitions is reported and survived."""
     path = session.kernel_path
     sys.argv = [str(path)]
-    tree = ast.parse(path.read_bytes(), str(path))
-    kept = [s for s in tree.body if statement_digest(s) not in skip and not (skip and is_module_launch(s))]
-    whole, tree.body = len(kept) == len(tree.body), kept
-    module, error = import_file(path, session.job.kernel, None if whole else tree)
+    left_out = lambda s: statement_digest(s) in skip or (bool(skip) and is_module_launch(s))  # noqa: E731
+    module, error = import_file(path, session.job.kernel, left_out)
     if error is not None:
         session.channel.send("import-error", _error(session, error))
     return module

@@ -7,7 +7,6 @@ call returns and again when all calls are done: a program that hands out the sam
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import hashlib
 import os
@@ -189,16 +188,13 @@ class TrialRun:
     def _import(self) -> types.ModuleType | None:
         """The program's module without the statements that are its harness; None when importing it fails."""
         path = self.job.folder / self.job.kernel
-        source = path.read_bytes()
-        tree = ast.parse(source, str(path))
         skipped = set(self.stored.workload.skip_statements)
         launched = any(e.kind == "kernel" for e in self.stored.workload.entries)
-        kept = [s for s in tree.body if statement_digest(s) not in skipped and not (launched and is_module_launch(s))]
-        whole, tree.body = len(kept) == len(tree.body), kept
-        digest = hashlib.sha256(source).hexdigest()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
         self.channel.send("trial-source", {"sha256": digest, **(_device() if self.gpu else {})})
         os.environ.update(self.stored.workload.environment)
-        module, error = import_file(path, self.job.kernel, None if whole else tree)
+        left_out = lambda s: statement_digest(s) in skipped or (launched and is_module_launch(s))  # noqa: E731
+        module, error = import_file(path, self.job.kernel, left_out)
         if error is not None:
             self.channel.send("trial-import", {"error": _describe(error, self.files)})
             return None

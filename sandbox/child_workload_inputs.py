@@ -6,7 +6,6 @@ workloads.
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 import types
@@ -41,11 +40,9 @@ def select(case: int) -> None:
 def load(source: Path) -> Any:
     """Import the program without its harness; returns the recorded call as a function of its receiver and arguments."""
     global _module
-    tree = ast.parse(source.read_bytes(), str(source))
-    kept = [s for s in tree.body if statement_digest(s) not in set(_stored.workload.skip_statements)]
-    whole, tree.body = len(kept) == len(tree.body), kept
+    skipped = set(_stored.workload.skip_statements)
     os.environ.update(_stored.workload.environment)
-    _module, error = import_file(source, _stored.workload.filename, None if whole else tree)
+    _module, error = import_file(source, _stored.workload.filename, lambda s: statement_digest(s) in skipped)
     if error is not None:
         raise error
 

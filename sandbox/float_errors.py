@@ -44,9 +44,10 @@ class Comparison:
     least_scale: float = 0.0
     noise: float | None = None
 
-    @property
-    def reference(self) -> Numbers:
-        return self.baseline if self.oracle is None else self.oracle
+    def _values(self, block: Block) -> tuple[Float64, Float64, Float64]:
+        """Of the candidate, the baseline, and what both are measured against."""
+        baseline = self.baseline[block.span]
+        return self.candidate[block.span], baseline, baseline if self.oracle is None else self.oracle[block.span]
 
     def at(self, element: int) -> list[int]:
         return [int(i) for i in np.unravel_index(element, self.shape)] if self.shape else []
@@ -75,7 +76,7 @@ class Comparison:
 
     def _look(self, block: Block) -> _Look:
         """NaN is never a wildcard: it may only stand where the baseline's or oracle's does, and must stand there."""
-        c, b, reference = self.candidate[block.span], self.baseline[block.span], self.reference[block.span]
+        c, b, reference = self._values(block)
         rounded = b if self.oracle is None else _rounded(reference, self.fmt)
         finite = np.isfinite(c)
         strays: tuple[_Stray, ...] = ()
@@ -111,8 +112,8 @@ class Comparison:
             return self.noise or 0.0, True
 
         def errors_of(block: Block) -> tuple[float, float]:
-            b, reference = self.baseline[block.span], self.reference[block.span]
-            usable = np.isfinite(b) & np.isfinite(reference) & np.isfinite(self.candidate[block.span])
+            c, b, reference = self._values(block)
+            usable = np.isfinite(b) & np.isfinite(reference) & np.isfinite(c)
             if not usable.all():
                 b, reference = np.where(usable, b, 0.0), np.where(usable, reference, 0.0)
             own, size = np.abs(b - reference), np.abs(reference)
@@ -126,7 +127,7 @@ class Comparison:
     def _part(self, block: Block, scale: Float64, own_error: float, accurate: bool) -> _Part:
         """The candidate's errors in one block, and which of them are too large."""
         fmt = self.fmt
-        c, b, reference = self.candidate[block.span], self.baseline[block.span], self.reference[block.span]
+        c, b, reference = self._values(block)
         finite, known, expected = np.isfinite(c), np.isfinite(b), np.isfinite(reference)
         clean = bool(finite.all() and known.all() and expected.all())
         size, spread = np.abs(reference), _spread(block, scale)

@@ -75,9 +75,7 @@ def references(stored: StoredWorkload, steps: Sequence[Step], baseline: Trial) -
             expected = _expected_by_harness(stored, step.entry)
             oracle, kind = (expected, "harness") if expected else (None, "baseline")
         alike = [c.results for _, s, c in usable if s.entry == step.entry and s.variant.kind in ("recorded", "seed")]
-        yardsticks = Yardsticks(
-            typical_scales(alike), apart(step.entry, oracle is None, step.variant.distribution == "large")
-        )
+        yardsticks = Yardsticks(typical_scales(alike), apart(step.entry, oracle is None, step.variant.large))
         found.append(Reference(step, number, call, oracle, kind, yardsticks))
     return found
 
@@ -99,7 +97,7 @@ def _answered_precisely(baseline: Trial, large: bool) -> Iterator[tuple[Call, Ca
     for call in baseline.calls:
         wide = baseline.of(call.request.number, wide=True)
         variant = call.request.step.variant
-        usual = variant.kind in ("recorded", "seed", "sizes") or (large and variant.distribution == "large")
+        usual = variant.kind in ("recorded", "seed", "sizes") or (large and variant.large)
         answered = usual and not call.request.wide and call.executed and call.error is None
         if answered and wide is not None and wide.executed and _same_question(wide, call):
             yield call, wide

@@ -76,18 +76,16 @@ def _on_gpu(plan: Sequence[PlannedCall], run: Run) -> Trial:
     asked = [c for c in plan if c.recorded or c.number in inside or (c.step.variant.kind == "seed" and _safe(c))]
     # Large values lead nowhere else, either, but where a kernel makes addresses of them. How far the baseline is off on
     # such inputs is known from smaller ones.
-    measured = {c.request.step.entry for c in answered if c.request.number in inside and _is_large(c.request.step)}
-    large = [c for c in plan if _is_large(c.step) and _safe(c) and c.step.entry in measured and c.number not in named]
+    measured = {c.request.step.entry for c in answered if c.request.number in inside and c.request.step.variant.large}
+    large = [
+        c for c in plan if c.step.variant.large and _safe(c) and c.step.entry in measured and c.number not in named
+    ]
     for chosen in ((*asked, *large), asked, [c for c in asked if c.recorded]):
         plain = [_plain(c, name_inputs=c.number in named) for c in chosen]
         trial = run(plain + _again(chosen, on_gpu=True), "gpu", math.inf)
         if trial.failure is None:
             break
     return replace(trial, calls=trial.calls + tuple(answered))
-
-
-def _is_large(step: Step) -> bool:
-    return step.variant.distribution == "large"
 
 
 def _safe(call: PlannedCall) -> bool:

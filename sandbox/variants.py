@@ -49,6 +49,11 @@ class InputVariant:
     reduced: bool = False
     """Far smaller than the recorded inputs, which are large: what an interpreter can answer in time."""
 
+    @property
+    def large(self) -> bool:
+        """Whether its values are, so that other block sizes lead to other overflows and underflows."""
+        return self.distribution == "large"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -91,12 +96,12 @@ def plan_steps(
         cost = _cost_s(workload, entry)
         if is_dear(workload, entry):
             redrawn = variants_of(entry, rng)
-            own_size = redrawn[:1] + [v for v in redrawn if v.distribution == "large"]
+            own_size = redrawn[:1] + [v for v in redrawn if v.large]
             steps += [Step(entry.index, v) for v in own_size] if reduce else []
             steps += [*_reduced_steps(entry, rng), *_reduced_steps(entry, rng), *_reduced_large(entry, rng)]
             continue
         for variant in variants_of(entry, rng):
-            needed = variant.kind == "seed" or variant.distribution == "large"
+            needed = variant.kind == "seed" or variant.large
             if needed or cost <= left_s:
                 steps.append(Step(entry.index, variant))
                 left_s -= cost

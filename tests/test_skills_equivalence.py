@@ -39,34 +39,20 @@ for name, calls in json.load(sys.stdin).items():
 """
 
 TRIALS = {
-    "pointer_choice/elif_chain": """
+    **{
+        f"pointer_choice/{case}": """
         for sizes in ((1, 1, 1), (700, 3, 300)):
             results.append(m.join(*(torch.randn(n) for n in sizes)))
-    """,
-    "pointer_choice/elif_chain_as_integers": """
-        for sizes in ((1, 1, 1), (700, 3, 300)):
-            results.append(m.join(*(torch.randn(n) for n in sizes)))
-    """,
-    "pointer_choice/an_offset_in_a_branch": """
+    """
+        for case in ("elif_chain", "elif_chain_as_integers")
+    },
+    **{
+        f"pointer_choice/{case}": """
         for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
             results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
-    """,
-    "pointer_choice/without_else": """
-        for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
-            results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
-    """,
-    "pointer_choice/an_expression": """
-        for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
-            results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
-    """,
-    "pointer_choice/where": """
-        for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
-            results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
-    """,
-    "pointer_choice/where_of_blocks": """
-        for rows, banks, n in ((1, 1, 1), (4, 3, 200)):
-            results.append(m.pick(torch.randn(rows, banks, n).bfloat16(), torch.randn(rows, n).bfloat16()))
-    """,
+    """
+        for case in ("an_offset_in_a_branch", "without_else", "an_expression", "where", "where_of_blocks")
+    },
     "gqa_accumulate/query_heads": """
         q, do = torch.randn(2, 4, 70, 16)
         k, v = torch.randn(2, 2, 70, 16)

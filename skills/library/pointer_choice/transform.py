@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -28,11 +28,18 @@ _PURE = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chain:
-    """`if`, every `elif` and the `else`, which may be missing: then there is one body less."""
+    """`if`, every `elif` and the `else`, which may be missing: then there is one body less. `branches`: what each body
+    itself assigns, by name."""
 
     node: cst.If
     tests: tuple[cst.BaseExpression, ...]
     bodies: tuple[cst.IndentedBlock, ...]
+    branches: tuple[Mapping[str, cst.BaseExpression], ...]
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is an `else`."""
+        return len(self.bodies) > len(self.tests)
 
 
 def find(kernel: Kernel, facts: Facts, target: Target) -> Iterable[Site | Refusal]:
@@ -73,9 +80,9 @@ def transform(kernel: Kernel, site: Site, target: Target) -> Kernel | None:
 
 
 def _chains(function: JitFunction) -> Iterator[_Chain]:
-    branches = [node for node in walk(function.node.body) if isinstance(node, cst.If)]
-    inner = {node.orelse for node in branches if isinstance(node.orelse, cst.If)}
-    for node in branches:
+    ifs = [node for node in walk(function.node.body) if isinstance(node, cst.If)]
+    inner = {node.orelse for node in ifs if isinstance(node.orelse, cst.If)}
+    for node in ifs:
         if node in inner:
             continue
         tests, bodies = [node.test], [node.body]
@@ -86,8 +93,10 @@ def _chains(function: JitFunction) -> Iterator[_Chain]:
             bodies.append(last.body)
         if isinstance(last.orelse, cst.Else):
             bodies.append(last.orelse.body)
-        if all(isinstance(body, cst.IndentedBlock) for body in bodies):
-            yield _Chain(node, tuple(tests), tuple(b for b in bodies if isinstance(b, cst.IndentedBlock)))
+        blocks = tuple(body for body in bodies if isinstance(body, cst.IndentedBlock))
+        branches = tuple(branch for block in blocks if (branch := _assigned_in(block)) is not None)
+        if len(branches) == len(bodies):
+            yield _Chain(node, tuple(tests), blocks, branches)
 
 
 def _assigned_in(body: cst.IndentedBlock) -> dict[str, cst.BaseExpression] | None:
@@ -106,11 +115,10 @@ def _assigned_in(body: cst.IndentedBlock) -> dict[str, cst.BaseExpression] | Non
 def _chosen(source: TritonSource, function: JitFunction, chain: _Chain, pointers: dict[str, str]) -> dict[str, str]:
     """Names that get pointers to one type in all branches, and are not read in them; each with a parameter of the same
     type."""
-    branches = [branch for body in chain.bodies if (branch := _assigned_in(body)) is not None]
     found: dict[str, str] = {}
-    for name in dict.fromkeys(n for branch in branches for n in branch) if len(branches) == len(chain.bodies) else ():
-        values = [branch[name] for branch in branches if name in branch]
-        before = [] if len(values) == len(chain.tests) + 1 else list(assignments(source, function.node.body, name))
+    for name in dict.fromkeys(n for branch in chain.branches for n in branch):
+        values = [branch[name] for branch in chain.branches if name in branch]
+        before = [] if _always(chain, name) else list(assignments(source, function.node.body, name))
         bases = [_base(source, function, value, pointers) for value in (*values, *before)]
         read = sum(isinstance(n, cst.Name) and n.value == name for n in walk(chain.node)) > len(values)
         known = [base for base in bases if base is not None]
@@ -122,6 +130,11 @@ def _chosen(source: TritonSource, function: JitFunction, chain: _Chain, pointers
         ):
             found[name] = known[0]
     return found
+
+
+def _always(chain: _Chain, name: str) -> bool:
+    """Whether the name is assigned whichever branch is taken."""
+    return chain.ends and all(name in branch for branch in chain.branches)
 
 
 def _base(source: TritonSource, function: JitFunction, value: cst.CSTNode, pointers: dict[str, str]) -> str | None:
@@ -192,16 +205,15 @@ def _integer(source: TritonSource, address: cst.BaseExpression) -> str:
 def _is_plain(chain: _Chain) -> bool:
     """Branches of nothing but assignments of the same names, none of which is read in the chain; an `elif`, an `else`,
     and conditions that may be asked in any order."""
-    branches = [_assigned_in(body) or {} for body in chain.bodies]
-    names = set(branches[0])
+    names = set(chain.branches[0])
     alone = all(
         len(branch) == len(body.body) and set(branch) == names
-        for branch, body in zip(branches, chain.bodies, strict=True)
+        for branch, body in zip(chain.branches, chain.bodies, strict=True)
     )
-    values = [value for branch in branches for value in branch.values()]
+    values = [value for branch in chain.branches for value in branch.values()]
     pure = all(isinstance(n, _PURE) for test in chain.tests for n in walk(test))
     reads = set[str]().union(*(names_in(node) for node in (*chain.tests, *values)))
-    return len(chain.tests) > 1 and len(chain.bodies) > len(chain.tests) and alone and pure and not reads & names
+    return len(chain.tests) > 1 and chain.ends and alone and pure and not reads & names
 
 
 def _one_by_one(source: TritonSource, chain: _Chain) -> Edit:
@@ -230,13 +242,10 @@ def _lines_of(source: TritonSource, body: cst.IndentedBlock) -> str:
 
 def _as_integers(source: TritonSource, chain: _Chain, chosen: dict[str, str]) -> Iterator[Edit]:
     """The address as an integer within the branches, and a pointer again behind them."""
-    for body in chain.bodies:
-        for name, value in (_assigned_in(body) or {}).items():
-            if name in chosen:
-                yield replace(source, value, _integer(source, value))
-    complete = [n for n in chosen if all(n in (_assigned_in(body) or {}) for body in chain.bodies)]
-    open_ended = len(chain.bodies) == len(chain.tests)
-    before = [n for n in chosen if open_ended or n not in complete]
+    for branch in chain.branches:
+        values = [value for name, value in branch.items() if name in chosen]
+        yield from (replace(source, value, _integer(source, value)) for value in values)
+    before = [name for name in chosen if not _always(chain, name)]
     if before:
         yield insert_before(
             source, chain.node, [f"{n} = {n}.to({tl_name(source)}.uint64, bitcast=True)" for n in before]
